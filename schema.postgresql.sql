@@ -92,7 +92,8 @@ CREATE TABLE signals (
   price            double precision,      -- in the symbol's own currency
   quantity         double precision,      -- in the symbol's own unit
   signal_time      bigint,                -- ms, by the client's clock
-  metadata         text   COLLATE "C"     -- a JSON object, byte for byte as sent
+  metadata         text   COLLATE "C",    -- a JSON object, byte for byte as sent
+  hash             bytea  NOT NULL        -- 8 bytes, of all columns but seq: see src/domain/signal/hash.ts
 );
 
 -- Exactly once: the only arbiter of "stored before". Rows without a client_signal_id never conflict.

@@ -53,7 +53,8 @@ CREATE TABLE signals (
   price            REAL,                  -- in the symbol's own currency
   quantity         REAL,                  -- in the symbol's own unit
   signal_time      INTEGER,               -- ms, by the client's clock
-  metadata         TEXT                   -- a JSON object, byte for byte as sent
+  metadata         TEXT,                  -- a JSON object, byte for byte as sent
+  hash             BLOB    NOT NULL       -- 8 bytes, of all columns but seq: see src/domain/signal/hash.ts
 ) STRICT;
 
 -- Exactly once: the only arbiter of "stored before". Rows without a client_signal_id never conflict.

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { BlockWriter } from "../src/store/sqlite/append/blocks.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/files/folder.ts";
 import { openDatabase } from "../src/store/sqlite/files/open.ts";
-import { type Records, recordsIn } from "../test/kit/records.ts";
+import { hashSignals, NO_HASH, type Records, recordsIn } from "../test/kit/records.ts";
 
 /** Signals inserted without the unique index, which is then created by sorting: much faster for random ids. */
 const SHARE_BEFORE_INDEX = 0.6;
@@ -71,10 +71,11 @@ function insertSignals(from: number, to: number): void {
   db.query(
     `WITH RECURSIVE numbers (n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?2)
        INSERT INTO signals (seq, id, desk_id, key_id, received_at, client_signal_id, source, type, symbol, side,
-                            direction, price, quantity, signal_time, metadata)
+                            direction, price, quantity, signal_time, metadata, hash)
        SELECT n, printf('01HF7%021d', n), 1, ?3, ${EPOCH_MS} + n / 10, ${kind === "v7" ? UUID_V7 : UUID_V4},
          'venue_2', 'crypto', 'BTC/USDT', 'open', 'long', 64250.5, 0.25, 1790000000000,
-         '{"take_profit":66000,"stop_loss":63000}'
+         '{"take_profit":66000,"stop_loss":63000}', ${NO_HASH}
        FROM numbers`,
   ).run(from, to, record.id);
+  hashSignals(db, from - 1);
 }

@@ -107,10 +107,11 @@ async function fill(cluster: Cluster, signals: number): Promise<void> {
   if (signals === 0) return;
   note(`  filling the database of Signalbox with ${signals.toLocaleString("en-US")} rows`);
   const time = "1700000000000";
+  // With any hash: nobody reads these rows.
   for (const statement of [
     `INSERT INTO signals SELECT n, base32(${time}) || base32(n) || '000000', 1, (SELECT id FROM api_keys LIMIT 1),
        ${time}, gen_random_uuid()::text, 'venue_2', 'crypto', 'BTC/USDT', 'open', 'long', 64250.5, 0.25,
-       1790000000000, '{"take_profit":66000,"stop_loss":63000}' FROM generate_series(1, ${signals}) AS n`,
+       1790000000000, '{"take_profit":66000,"stop_loss":63000}', int8send(n) FROM generate_series(1, ${signals}) AS n`,
     `INSERT INTO signal_blocks SELECT n, ${time}, ${time}, 4096 FROM generate_series(0, ${signals} / 4096 - 1) AS n`,
     `UPDATE turn SET seq = ${signals}, last_ms = ${time}`,
     "VACUUM ANALYZE",

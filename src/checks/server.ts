@@ -39,6 +39,17 @@ export function checkWriter({ server }: Context): Finding | null {
   );
 }
 
+/** Those that were asked for; `doctor` and each backup look for others. */
+export function checkSignals({ server, toType }: Context): Finding | null {
+  const [first, ...others] = server?.damaged_signals ?? [];
+  if (first === undefined) return null;
+  const more = others.length === 0 ? "" : ` and ${count(others.length)} more`;
+  return problem(
+    `Signal ${first}${more} cannot be read, because what is stored is not what was sent.`,
+    `stop the server, then restore a backup (the current database is kept): ${toType("restore FILE --force")}`,
+  );
+}
+
 /** Signals are taken without it. */
 export function checkConsole({ server }: Context): Finding | null {
   if (server === null || server.listen === null || server.console_url === null) return null;

@@ -11,7 +11,13 @@ import { checkDatabase, checkReplication } from "./database.ts";
 import { checkDesks, checkKeys } from "./desks.ts";
 import { checkFileSystem, checkFsync, checkLog, checkPermissions, checkSpace } from "./disk.ts";
 import { type Check, type Context, type Finding, ok, problem, stop, warning } from "./finding.ts";
-import { checkConsole, checkDescriptors, checkServer, checkWriter } from "./server.ts";
+import {
+  checkConsole,
+  checkDescriptors,
+  checkServer,
+  checkSignals,
+  checkWriter,
+} from "./server.ts";
 
 type Use = "readyz" | "status" | "doctor";
 
@@ -29,6 +35,7 @@ const doctor = ["doctor"] as const;
 const table: readonly Row[] = [
   { name: "server", usedBy: commands, check: checkServer },
   { name: "writer", usedBy: everywhere, check: checkWriter },
+  { name: "signals", usedBy: commands, check: checkSignals },
   { name: "disk", usedBy: everywhere, check: checkSpace },
   { name: "file system", usedBy: doctor, check: checkFileSystem },
   { name: "fsync", usedBy: doctor, check: checkFsync },

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { relative } from "node:path";
+import { AppError } from "../domain/errors.ts";
 import { messageOf, systemCode, UserError } from "../lib/errors.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
 import { isStoreUrl } from "../lib/place.ts";
@@ -31,6 +32,9 @@ export function explain(error: unknown, dataDir: string): string | null {
   if (error instanceof UserError) {
     const { message, next } = error;
     return next === null ? message : `${message} with: ${toType(next, dataDir)}`;
+  }
+  if (error instanceof AppError && error.code === "damaged_signal") {
+    return `${error.message} To see all damage: ${toType("verify", dataDir)}`;
   }
   const code = systemCode(error);
   if (!/^E[A-Z0-9]+$/.test(code)) return null;

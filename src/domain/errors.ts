@@ -36,6 +36,11 @@ export const errorCatalogue = {
     message:
       "The signal could not be stored now, or its outcome is unknown; retry with the same client_signal_id.",
   },
+  damaged_signal: {
+    status: 409,
+    message:
+      "The signal that was stored with this client_signal_id is damaged on the server's disk; its administrator can restore a backup.",
+  },
 } as const satisfies Record<string, { status: number; message: string | null }>;
 
 export type ErrorCode = keyof typeof errorCatalogue;
@@ -64,6 +69,8 @@ interface AppErrorDetail {
   readonly retryAfterS?: number;
   /** Sent as `Allow`, for `method_not_allowed`. */
   readonly allow?: string;
+  /** For `damaged_signal` only. */
+  readonly signalId?: string;
 }
 
 /** A failure with a documented answer. Anything else that is thrown becomes `internal_error`. */

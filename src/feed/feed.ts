@@ -4,7 +4,7 @@
  * reader that continues after the last id that it has misses nothing, and gets nothing twice.
  */
 import type { FeedStore } from "../domain/storage/feed.ts";
-import { newestSignal } from "../domain/signal/chunks.ts";
+import { isStored, LOWEST_ID, newestSignalId } from "../domain/signal/chunks.ts";
 import { Page } from "./page.ts";
 import { type FeedQuery, invalid, NOW, readFeedQuery } from "./query.ts";
 import { type Caller, ConcurrencyLimit } from "./concurrency.ts";
@@ -120,8 +120,11 @@ export class Feed {
     deskId: number | null,
   ): Promise<string | null> {
     if (after === null) return null;
-    if (after === NOW) return (await newestSignal(this.#store, deskId))?.id ?? null;
-    if ((await this.#store.get(access.deskId, after)) !== null) return after;
+    if (after === NOW) {
+      const newest = await newestSignalId(this.#store, deskId);
+      return newest === LOWEST_ID ? null : newest;
+    }
+    if (await isStored(this.#store, access.deskId, after)) return after;
     throw invalid({
       after:
         "no stored signal has this id: was the database restored from a backup? Continue after an id that it has, see docs/feed.md",

@@ -53,6 +53,8 @@ export interface ServerStatus {
    * An earlier version has none.
    */
   readonly refused_keys?: readonly { readonly key_id: string; readonly at: number }[];
+  /** Ids of damaged signals that were asked for since the start. An earlier version has none. */
+  readonly damaged_signals?: readonly string[];
 }
 
 /** What both interfaces serve. */

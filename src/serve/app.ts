@@ -33,6 +33,7 @@ import type { Certificate } from "../http/tls.ts";
 import { TrustedProxies } from "../http/transport.ts";
 import { BackupJob, type BackupWork } from "../backups/backups.ts";
 import { refuseDataFolder } from "../backups/folder.ts";
+import { DamagedSignals } from "../ops/damaged-signals.ts";
 import { Metrics } from "../ops/metrics/metrics.ts";
 import { socketPathIn } from "../ops/server.ts";
 import { StorageLog } from "../ops/storage-log.ts";
@@ -148,7 +149,8 @@ async function openParts(
   trustedProxies.warn((sentence) => log.warn(sentence));
   const metrics = new Metrics(log);
   const commits = new CommitNotifier();
-  const storage = await openStorage(options, metrics, commits);
+  const damaged = new DamagedSignals(log);
+  const storage = await openStorage(options, metrics, commits, damaged);
   opened.defer(() => storage.close());
   return {
     config,
@@ -156,6 +158,7 @@ async function openParts(
     now,
     storage,
     feed: new Feed(storage, commits),
+    damaged,
     refusedKeys: new RefusedKeys(),
     certificates,
     metrics,
@@ -170,11 +173,13 @@ function openStorage(
   { config, log, onFatal }: AppOptions,
   metrics: Metrics,
   commits: CommitNotifier,
+  damaged: DamagedSignals,
 ): Promise<ServerStorage> {
   const storageLog = new StorageLog(config.dataDir, log);
   return openServerStorage(config, {
     onFatal,
     onProblem: (problem) => storageLog.problem(problem),
+    onDamaged: (id) => damaged.found(id),
     onRecovered: () => storageLog.recovered(),
     onTransaction: (transaction) => metrics.committed(transaction),
     onStored: (deskIds) => commits.stored(deskIds),

@@ -24,6 +24,7 @@ import type { RefusalLog } from "../http/limits/refusal-log.ts";
 import type { RefusedKeys } from "../http/limits/refused-keys.ts";
 import { type TrustedProxies, transportPolicy } from "../http/transport.ts";
 import type { BackupJob } from "../backups/backups.ts";
+import type { DamagedSignals } from "../ops/damaged-signals.ts";
 import type { Metrics } from "../ops/metrics/metrics.ts";
 import { type AnswerFeed, type ServerStatus, serveOnSocket, serveOnTcp } from "../ops/server.ts";
 import { placeName } from "../lib/place.ts";
@@ -49,6 +50,7 @@ export interface Parts {
   readonly now: () => number;
   readonly storage: ServerStorage;
   readonly feed: Feed;
+  readonly damaged: DamagedSignals;
   readonly refusedKeys: RefusedKeys;
   readonly certificates: Certificates;
   readonly connections: ConnectionPlan;
@@ -66,6 +68,7 @@ export function serveHealth(
 ): Address | null {
   const { config, log, storage, feed, refusedKeys, certificates, connections, metrics, now } =
     parts;
+  const { damaged } = parts;
   const { dataDir } = config;
   const startedAt = now();
   let ops: Address | null = null;
@@ -91,6 +94,7 @@ export function serveHealth(
       backups: running.backups?.status ?? null,
       outage: storage.queue.outage,
       refused_keys: refusedKeys.list(),
+      damaged_signals: damaged.list(),
     };
   };
   const files = filesOf(whereOf(config));

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { shorten } from "../../src/console/ui/words.ts";
+import { hashSignals, NO_HASH } from "../kit/records.ts";
 import { mintKey, openForDamage, signal } from "../kit/setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import type { TestConsole } from "../console/_console.ts";
@@ -54,13 +55,13 @@ test("signals appear on top of the page as they arrive, and move down to the nex
 
 /** So many that a search of all takes several steps: no block says what is in them. */
 function seedMany(desk: TestConsole, symbolOf: string): void {
-  openForDamage(desk.dataDir)
-    .query(
-      `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 70000)
-       INSERT INTO signals (seq, id, desk_id, key_id, received_at, source, type, symbol, side)
-       SELECT n, printf('01K%023d', n), 1, ?, 1790000000000 + n, 'venue_2', 'crypto', ${symbolOf}, 'open' FROM numbers`,
-    )
-    .run(desk.keyId);
+  const db = openForDamage(desk.dataDir);
+  db.query(
+    `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 70000)
+       INSERT INTO signals (seq, id, desk_id, key_id, received_at, source, type, symbol, side, hash)
+       SELECT n, printf('01K%023d', n), 1, ?, 1790000000000 + n, 'venue_2', 'crypto', ${symbolOf}, 'open', ${NO_HASH} FROM numbers`,
+  ).run(desk.keyId);
+  hashSignals(db);
 }
 
 test("a long search continues by itself to its end", async () => {

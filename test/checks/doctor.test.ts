@@ -33,6 +33,7 @@ import {
   startServe,
 } from "../kit/cli.ts";
 import { changePage, dropLastCell, seed } from "../store/_databases.ts";
+import { hashSignals } from "../kit/records.ts";
 import {
   callUrl,
   onCleanup,
@@ -202,7 +203,9 @@ test("ids: ahead of the clock since it stepped forward and back, as status says,
   expect((await post(signal)).status).toBe(201);
   expect(await said("ids", dataDir)).toStartWith("ok: ");
   const ahead = ulid(Date.now() + 3_650 * DAY_MS);
-  openForDamage(dataDir).run("UPDATE signals SET id = ?", [ahead]);
+  const db = openForDamage(dataDir);
+  db.run("UPDATE signals SET id = ?", [ahead]);
+  hashSignals(db);
   const says = "The newest signal's id is 3650 days ahead of this machine's clock";
   const found = await said("ids", dataDir);
   expect(found).toStartWith(`warning: ${says}`);
@@ -391,6 +394,30 @@ test.each(["signals", "signal_blocks", "audit"])(
     await expectRefusal(check, `${path} is damaged (`);
   },
 );
+
+test("signals, database: a damaged signal is named, once the server was asked for it and in any case", async () => {
+  const { dataDir, post } = await startTestApp();
+  const { body } = await post({ ...signal, client_signal_id: "a" });
+  openForDamage(dataDir).run("UPDATE signals SET price = 84000");
+  const id = String(body["id"]);
+  const next = `restore FILE --force --data ${dataDir}`;
+  for (const args of [[], ["--deep"]]) {
+    const found = await said("database", dataDir, args);
+    expect(found).toContain(`is damaged (${args.length === 0 ? "" : "hashes: "}signal ${id} does`);
+    expect(found).toEndWith(next);
+  }
+  expect((await doctor(dataDir))["signals"]).toBeUndefined();
+  expect(await post({ ...signal, client_signal_id: "a" })).toMatchObject({
+    status: 409,
+    body: { error: "damaged_signal" },
+  });
+  const says = `Signal ${id} cannot be read, because what is stored is not what was sent.`;
+  expect(await said("signals", dataDir)).toBe(
+    `problem: ${says} Next: stop the server, then restore a backup (the current database is kept): signalbox ${next}`,
+  );
+  const status = await cliHere(["status", "--data", dataDir]);
+  expect(status.stdout).toContain(says);
+});
 
 test("database: one without tables is a problem", async () => {
   const dataDir = await newFolder();

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { escapeHidden, showHidden } from "../../src/lib/text/hidden.ts";
 import { cliHere, mintKey } from "../kit/cli.ts";
-import { edit, seed } from "../store/_databases.ts";
+import { editSignals, seed } from "../store/_databases.ts";
 
 const SYMBOL = "B\u202eTC\u200b/\u001b[2JUSDT";
 const MARKED = "B⟨U+202E⟩TC⟨U+200B⟩/⟨U+001B⟩[2JUSDT";
@@ -27,7 +27,7 @@ test("escaped JSON means the same", () => {
 test("commands mark hidden characters in tables and details; programs get the text as sent", async () => {
   const { dataDir, path } = await seed({ signals: 1 });
   await mintKey(dataDir, "alpha");
-  edit(
+  editSignals(
     path,
     ["UPDATE signals SET symbol = ?", SYMBOL],
     ["UPDATE signals SET client_signal_id = ?", SYMBOL],

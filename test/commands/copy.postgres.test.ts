@@ -14,7 +14,7 @@ import {
 } from "../kit/cli.ts";
 import { testServer } from "../kit/postgresql.ts";
 import { signal, temporaryFolder } from "../kit/setup.ts";
-import { edit, seed, type Seeded, seededId, seededUlid } from "../store/_databases.ts";
+import { editSignals, seed, type Seeded, seededId, seededUlid } from "../store/_databases.ts";
 
 const server = await testServer();
 const SIGNALS = 5_000;
@@ -31,7 +31,7 @@ async function seedAll(signals = SIGNALS): Promise<Seeded> {
   await run("member", "invite", "alpha", "ada@example.com");
   await run("desk", "archive", "beta.desk");
   const [member] = await json<{ id: string }[]>("member", "list", "alpha");
-  edit(
+  editSignals(
     seeded.path,
     [
       "INSERT INTO passkeys VALUES ('credential', ?, 'phone', x'00ff10', 3, '[]', 5, NULL, NULL)",
@@ -148,9 +148,9 @@ describe.skipIf(server === null)("copy", () => {
   test("an id that is ahead of the clock is followed by a higher one", async () => {
     const { dataDir, path, keyId } = await seed({ signals: 1 });
     const ahead = "7ZZZZZZZZXZZZZZZZZZZZZZZZZ";
-    edit(path, [
-      `INSERT INTO signals (id, desk_id, key_id, received_at, source, type, symbol, side)
-       VALUES (?, 1, ?, 1, 'venue_1', 'stock', 'A', 'open')`,
+    editSignals(path, [
+      `INSERT INTO signals (id, desk_id, key_id, received_at, source, type, symbol, side, hash)
+       VALUES (?, 1, ?, 1, 'venue_1', 'stock', 'A', 'open', zeroblob(8))`,
       ahead,
       keyId,
     ]);
@@ -181,9 +181,9 @@ describe.skipIf(server === null)("copy", () => {
 
     await commandsOn(dataDir).run("desk", "create", "gamma");
     const { id } = await commandsOn(dataDir).json<{ id: string }>("key", "mint", "--desk", "gamma");
-    edit(path, [
-      `INSERT INTO signals (id, desk_id, key_id, received_at, source, type, symbol, side)
-       VALUES ('01HF8000000000000000000000', (SELECT id FROM desks WHERE name = 'gamma'), ?, 1, 'venue_1', 'stock', 'A', 'open')`,
+    editSignals(path, [
+      `INSERT INTO signals (id, desk_id, key_id, received_at, source, type, symbol, side, hash)
+       VALUES ('01HF8000000000000000000000', (SELECT id FROM desks WHERE name = 'gamma'), ?, 1, 'venue_1', 'stock', 'A', 'open', zeroblob(8))`,
       id,
     ]);
     await copy(dataDir, url);

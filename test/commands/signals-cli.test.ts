@@ -1,11 +1,11 @@
 /** `signalbox signals …`: what it finds, prints and writes, beside a server and without one. */
 import { describe, expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { encodeTime } from "ulid";
 import { cliHere, expectRefusal, mintKey, signalbox, spawn, startServe } from "../kit/cli.ts";
-import { edit, seed, seededId, seededUlid } from "../store/_databases.ts";
+import { edit, editSignals, seed, seededId, seededUlid } from "../store/_databases.ts";
 import { emptySignal } from "../store/_signal.ts";
 import { onCleanup, post, temporaryFolder } from "../kit/setup.ts";
 import { CTRL_C, onTerminal, startOnTerminal } from "../kit/terminal.ts";
@@ -52,7 +52,7 @@ function idAt(n: number): string {
 async function varied() {
   const alpha = await seed({ signals: 6 });
   const beta = await mintKey(alpha.dataDir, "beta");
-  edit(
+  editSignals(
     alpha.path,
     ...[1, 2, 3, 4, 5, 6].map((n): [string, string, number] => [
       "UPDATE signals SET id = ? WHERE seq = ?",
@@ -63,8 +63,8 @@ async function varied() {
     "UPDATE signals SET side = 'close', source = 'venue_1' WHERE seq = 4",
     "UPDATE signals SET direction = 'sell' WHERE seq = 5",
     [
-      `INSERT INTO signals (seq, id, desk_id, key_id, received_at, client_signal_id, source, type, symbol, side)
-       SELECT 7, ?, 2, ?, ?, client_signal_id, source, type, symbol, side FROM signals WHERE seq = 1`,
+      `INSERT INTO signals (seq, id, desk_id, key_id, received_at, client_signal_id, source, type, symbol, side, hash)
+       SELECT 7, ?, 2, ?, ?, client_signal_id, source, type, symbol, side, hash FROM signals WHERE seq = 1`,
       idAt(7),
       beta.id,
       SEEDED_AT + 7,
@@ -136,7 +136,7 @@ describe("list", () => {
 
   test("has every field as it was sent in a line of JSON", async () => {
     const { dataDir, path, keyId, key } = await seed({ signals: 1 });
-    edit(
+    editSignals(
       path,
       `UPDATE signals SET direction = 'buy', metadata = '{"a":\n 1.00000000000000000001}'`,
     );
@@ -178,10 +178,39 @@ describe("list", () => {
   });
 });
 
+test("a damaged signal ends each command with its id, after those that were read", async () => {
+  const { dataDir, path } = await seed({ signals: 9 });
+  edit(path, "UPDATE signals SET price = price + 1 WHERE seq = 7");
+  const says = `signalbox: Signal ${seededUlid(7)} is damaged on the server's disk, and is not handed out: its administrator can restore a backup. To see all damage: signalbox verify --data ${dataDir}\n`;
+  for (const [args, printed] of [
+    [
+      ["list", "--json"],
+      [9, 8],
+    ],
+    [["tail"], []],
+    [
+      ["tail", "--after", seededUlid(1)],
+      [2, 3, 4, 5, 6],
+    ],
+    [["export"], [1, 2, 3, 4, 5, 6]],
+    [["show", seededUlid(7)], []],
+    [["show", seededId(7)], []],
+  ] as const) {
+    const { code, stdout, stderr } = await cliHere(["signals", ...args, "--data", dataDir]);
+    expect([args, code, stderr]).toEqual([args, 1, says]);
+    expect(linesOf(stdout).map(({ id }) => id)).toEqual(printed.map(seededUlid));
+  }
+  const file = join(temporaryFolder(), "signals.csv");
+  const output = ["--format", "csv", "--output", file, "--data", dataDir];
+  expect(await cliHere(["signals", "export", ...output])).toMatchObject({ code: 1, stderr: says });
+  expect(existsSync(file)).toBe(false);
+  expect(await idsOf(["tail", "--after", seededUlid(7)], dataDir)).toEqual(seeded(8, 9));
+});
+
 describe("show", () => {
   test("finds a signal by either id, with its metadata formatted and its numbers whole", async () => {
     const { dataDir, path, keyId, key } = await seed({ signals: 2 });
-    edit(path, [
+    editSignals(path, [
       "UPDATE signals SET signal_time = 9007199254740991, metadata = ? WHERE seq = 2",
       '{"a":{"b":[1.00000000000000000001,"x:{y"],"c":{},"d":[]}}',
     ]);
@@ -229,7 +258,7 @@ metadata
 
   test("escapes hidden characters in JSON on a terminal", async () => {
     const { dataDir, path } = await seed({ signals: 1 });
-    edit(path, ["UPDATE signals SET metadata = ?", '{"a":"\u009b31m\u202e"}']);
+    editSignals(path, ["UPDATE signals SET metadata = ?", '{"a":"\u009b31m\u202e"}']);
     for (const args of [["show", seededUlid(1)], ["list", "--json"], ["export"]]) {
       const text = await onTerminal(["signals", ...args, "--data", dataDir]);
       expect(text).not.toMatch(/[\u009b\u202e]/);
@@ -366,9 +395,9 @@ describe("tail", () => {
     await tail.until(5);
     edit(path, "DELETE FROM signals WHERE seq > 2");
     await Bun.sleep(1_500);
-    edit(path, [
-      `INSERT INTO signals (seq, id, desk_id, key_id, received_at, source, type, symbol, side)
-       VALUES (3, ?, 1, ?, 1, 'venue_1', 'stock', 'AAPL', 'open')`,
+    editSignals(path, [
+      `INSERT INTO signals (seq, id, desk_id, key_id, received_at, source, type, symbol, side, hash)
+       VALUES (3, ?, 1, ?, 1, 'venue_1', 'stock', 'AAPL', 'open', zeroblob(8))`,
       seededUlid(3),
       keyId,
     ]);
@@ -390,7 +419,7 @@ describe("tail", () => {
 describe("export", () => {
   test("has all signals in the order of storage, as the console's files have them", async () => {
     const { dataDir, path } = await seed({ signals: 2_500 });
-    edit(path, "UPDATE signals SET symbol = '=1+1' WHERE seq = 2");
+    editSignals(path, "UPDATE signals SET symbol = '=1+1' WHERE seq = 2");
     const ndjson = await run(["export"], dataDir);
     expect(linesOf(ndjson).map(({ id }) => id)).toEqual(seeded(1, 2_500));
     expect(ndjson).toContain('"symbol":"=1+1"');

@@ -20,6 +20,7 @@ import { loadLibc } from "../../src/lib/libc.ts";
 import { PortSockets } from "../../src/http/sockets.ts";
 import { askStatus } from "../../src/ops/client.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
+import { hashSignals } from "../kit/records.ts";
 import {
   callUrl,
   mintKey,
@@ -78,6 +79,34 @@ async function stall(
   return { terminate: () => socket.terminate(), rest };
 }
 
+describe("a damaged signal", () => {
+  test("ends the page before it, is an error alone, and a reader can continue after it", async () => {
+    const { read, store, dataDir } = await startFeedApp();
+    const ids: string[] = [];
+    // More than a chunk has.
+    for (let index = 0; index < 100; index += 1) ids.push(await store());
+    const damage = (id = "") =>
+      openForDamage(dataDir).run("UPDATE signals SET price = 84000 WHERE id = ?", [id]);
+    const [before, damaged] = [ids[79] ?? "", ids[80] ?? ""];
+    damage(damaged);
+    const first = await read();
+    expect(first.ids).toEqual(ids.slice(0, 80));
+    expect(first.end).toEqual({ next: before, done: false });
+    for (const parameters of [{ after: before }, { after: before, wait: 1, limit: 1 }]) {
+      const { status, error } = await read(parameters);
+      expect([status, error]).toEqual([
+        409,
+        { error: "damaged_signal", message: expect.stringContaining(`Signal ${damaged} is`) },
+      ]);
+    }
+    expect((await read({ after: damaged })).ids).toEqual(ids.slice(81));
+    damage(ids[99]);
+    expect((await read({ after: damaged })).end).toEqual({ next: ids[98] ?? "", done: false });
+    expect((await read({ after: "now" })).end).toEqual({ next: ids[99] ?? "", done: true });
+    expect((await askStatus(dataDir))?.damaged_signals).toEqual([damaged, ids[99] ?? ""]);
+  });
+});
+
 describe("a page", () => {
   test("has the signals of the desk in the order of storage, with all fields, then the cursor", async () => {
     const { read, store, registry, dataDir } = await startFeedApp();
@@ -97,7 +126,9 @@ describe("a page", () => {
       key_label: null,
     });
     expect(answer.headers.get("Cache-Control")).toBe("no-store");
-    openForDamage(dataDir).run("UPDATE signals SET metadata = ? WHERE id = ?", [metadata, second]);
+    const db = openForDamage(dataDir);
+    db.run("UPDATE signals SET metadata = ? WHERE id = ?", [metadata, second]);
+    hashSignals(db);
     expect((await read({ after: first })).text).toContain(`"metadata":${metadata}}\n`);
   });
 

@@ -1,6 +1,8 @@
 /** What readers of the feed need. */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { AppError } from "../../src/domain/errors.ts";
+import { newestSignal, newestSignalId } from "../../src/domain/signal/chunks.ts";
+import { damagedSignal } from "../../src/domain/signal/hash.ts";
 import { ADMIN } from "../../src/domain/storage/author.ts";
 import { everySignal } from "../../src/domain/signal/stored-signal.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
@@ -105,5 +107,100 @@ export function feedTests(): void {
     expect(String(tooMany)).toContain(
       "There are already 100 active read keys for all desks: revoke one",
     );
+  });
+}
+
+const all = { deskId: null } as const;
+
+/** Three signals, of which the second is changed. */
+async function damaged(assignment: (to: Awaited<ReturnType<typeof start>>) => string) {
+  const started = await start();
+  const { append, time, storage } = started;
+  const ids: string[] = [];
+  for (const client_signal_id of ["a", "b", "c"]) {
+    time.at += 10;
+    const fields = { price: 64_000, quantity: 1, signal_time: 5, direction: "long" } as const;
+    ids.push((await append({ ...fields, client_signal_id, metadata: '{"a":1}' })).id);
+  }
+  const [first = "", second = "", third = ""] = ids;
+  await storage.damage(`UPDATE signals SET ${assignment(started)} WHERE id = '${second}'`);
+  return { ...started, first, second, third };
+}
+
+const changes: Readonly<Record<string, (started: Awaited<ReturnType<typeof start>>) => string>> = {
+  desk_id: ({ beta }) => `desk_id = ${beta.deskId}`,
+  key_id: ({ beta }) => `key_id = '${beta.keyId}'`,
+  received_at: () => "received_at = received_at + 1",
+  client_signal_id: () => "client_signal_id = 'B'",
+  source: () => "source = 'venue_3'",
+  type: () => "type = 'crypto'",
+  symbol: () => "symbol = 'CTC/USDT'",
+  side: () => "side = 'close'",
+  direction: () => "direction = 'sell'",
+  price: () => "price = 84000",
+  quantity: () => "quantity = NULL",
+  signal_time: () => "signal_time = 4",
+  metadata: () => `metadata = '{"a":3}'`,
+  hash: () => `hash = (SELECT other.hash FROM signals AS other ORDER BY seq LIMIT 1)`,
+};
+
+/** Signals that are not what was sent any more are not handed out. */
+export function damageTests(): void {
+  describe("a signal whose column was changed ends a list before it, and is an error alone", () => {
+    test.each(Object.entries(changes))("%s", async (_name, assignment) => {
+      const { server, list, signals, first, second, third, damagedIds } = await damaged(assignment);
+      const before = await list(all);
+      expect([before.signals.map(({ id }) => id), before.more]).toEqual([[first], first]);
+      const error = damagedSignal(second);
+      expect(error.code).toBe("damaged_signal");
+      expect(error.message).toContain(second);
+      const filter = everySignal;
+      const rest = { ...all, filter, order: "oldest", after: first, limit: 9 } as const;
+      expect(damagedIds).toEqual([]);
+      for (const found of [
+        () => list({ ...all, after: first }),
+        () => list({ ...all, order: "newest", before: third }),
+        () => signals.get(null, second),
+        () => signals.find(null, second),
+        () => server.list(rest),
+        () => server.get(null, second),
+      ]) {
+        expect(await failure(found)).toEqual(error);
+      }
+      expect(damagedIds).toEqual([second, second]);
+      const after = await list({ ...all, after: second });
+      expect(after.signals.map(({ id }) => id)).toEqual([third]);
+    });
+  });
+
+  test("a changed id is an error, too, which names one that a reader can continue after", async () => {
+    const { list, first, third, second } = await damaged(() => "id = substr(id, 1, 25) || 'U'");
+    const error = (await failure(() => list({ ...all, after: first }))) as AppError;
+    expect(error.code).toBe("damaged_signal");
+    const id = error.detail.signalId ?? "";
+    expect(id.slice(0, 25)).toBe(second.slice(0, 25));
+    expect((await list({ ...all, after: id })).signals.map((one) => one.id)).toEqual([third]);
+  });
+
+  test("a repeat of a damaged signal is refused, and what arrives with it is stored", async () => {
+    const { append, registry, damagedIds, second, first } = await damaged(() => "price = 84000");
+    const [repeat, other, another] = await Promise.all([
+      failure(() => append({ client_signal_id: "b" })),
+      append({ client_signal_id: "a" }),
+      append({ client_signal_id: "d" }),
+    ]);
+    expect(repeat).toEqual(new AppError("damaged_signal"));
+    expect(other).toMatchObject({ deduped: true, id: first });
+    expect(another).toMatchObject({ deduped: false });
+    expect(damagedIds).toEqual([second]);
+    expect((await registry.getDesk("alpha")).differing_duplicates).toBe(1);
+  });
+
+  test("the newest signal is the one before it, and its id is still the newest", async () => {
+    const { signals, alpha, storage, second, third } = await damaged(() => "symbol = symbol");
+    await storage.damage(`UPDATE signals SET symbol = 'X' WHERE id = '${third}'`);
+    expect((await newestSignal(signals, alpha.deskId))?.id).toBe(second);
+    expect(await newestSignalId(signals, alpha.deskId)).toBe(third);
+    expect(await newestSignalId(signals, null)).toBe(third);
   });
 }

@@ -18,7 +18,12 @@ export interface Subject {
   readonly make: () => (
     now: () => number,
     events: ServerStorageEvents,
-  ) => Promise<{ readonly server: ServerStorage; readonly console: ConsoleStorage }>;
+  ) => Promise<{
+    readonly server: ServerStorage;
+    readonly console: ConsoleStorage;
+    /** Runs a statement in the database, as nobody but a failing disk does. */
+    readonly damage: (sql: string) => Promise<void>;
+  }>;
   /** Signals that may wait at once. */
   readonly queueMax: number;
 }
@@ -46,6 +51,7 @@ const nothing = (): void => {};
 export const noEvents = {
   onFatal: nothing,
   onProblem: nothing,
+  onDamaged: nothing,
   onRecovered: nothing,
   onTransaction: nothing,
   onStored: nothing,
@@ -59,18 +65,20 @@ export async function start() {
   const time = { at: START };
   const fatal: string[] = [];
   const stored: ReadonlySet<number>[] = [];
+  const damagedIds: string[] = [];
   const events = {
     ...noEvents,
     onFatal: (text: string) => void fatal.push(text),
     onStored: (desks: ReadonlySet<number>) => void stored.push(desks),
+    onDamaged: (id: string) => void damagedIds.push(id),
   };
   const open = async () => {
-    const { server, console } = await reopen(() => time.at, events);
+    const { server, console, damage } = await reopen(() => time.at, events);
     const close = closedOnce(async () => {
       await console.close();
       await server.close();
     });
-    return { ...console, server, close };
+    return { ...console, server, damage, close };
   };
   const storage = await open();
   type NewKey = Parameters<typeof storage.registry.mintKey>[0];
@@ -126,6 +134,7 @@ export async function start() {
     time,
     fatal,
     stored,
+    damagedIds,
     alpha,
     beta,
     append,

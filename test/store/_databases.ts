@@ -15,7 +15,7 @@ import type { Awaitable } from "../../src/domain/storage/awaitable.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { mintKey, onCleanup, temporaryFolder } from "../kit/setup.ts";
-import { type Records, recordsIn } from "../kit/records.ts";
+import { hashSignals, NO_HASH, type Records, recordsIn } from "../kit/records.ts";
 
 const PAGE_BYTES = 4_096;
 
@@ -82,14 +82,20 @@ export function seededUlid(seq: number): string {
   return `01HF7${String(seq).padStart(21, "0")}`;
 }
 
+/** In one transaction. */
 function insertSignals(db: Database, keyId: string, from: number, to: number): void {
-  db.query(
+  const insert = db.query(
     `WITH RECURSIVE numbers (n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?2)
-     INSERT INTO signals (seq, id, desk_id, key_id, received_at, client_signal_id, source, type, symbol, side, price, metadata)
+     INSERT INTO signals (seq, id, desk_id, key_id, received_at, client_signal_id, source, type, symbol, side, price, metadata, hash)
      SELECT n, printf('01HF7%021d', n), 1, ?3, 1700000000000 + n, printf('%08x-%d', (n * 2654435761) % 4294967296, n),
-       'venue_2', 'crypto', 'BTC/USDT', 'open', n / 4.0, printf('{"number":%d,"note":"%s"}', n, hex(zeroblob(n % 90)))
+       'venue_2', 'crypto', 'BTC/USDT', 'open', n / 4.0, printf('{"number":%d,"note":"%s"}', n, hex(zeroblob(n % 90))),
+       ${NO_HASH}
      FROM numbers WHERE n <= ?2`,
-  ).run(from, to, keyId);
+  );
+  db.transaction(() => {
+    insert.run(from, to, keyId);
+    hashSignals(db, from - 1);
+  })();
 }
 
 /** The database and its log, without what a process in good order does when it closes them. */
@@ -117,6 +123,14 @@ export function edit(
     db.run(sql, values);
   }
   db.close();
+}
+
+/** {@link edit}, after which every signal has the hash of what it has now. */
+export function editSignals(path: string, ...statements: Parameters<typeof edit>[1][]): void {
+  edit(path, ...statements);
+  using db = new Database(path);
+  db.run("PRAGMA busy_timeout = 5000");
+  hashSignals(db);
 }
 
 /** Gives two signals the same `client_signal_id`, behind the back of the unique index. */

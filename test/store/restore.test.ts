@@ -35,6 +35,7 @@ import {
 import {
   contentOf,
   edit,
+  editSignals,
   newDataDir,
   type Seeded,
   seed,
@@ -445,12 +446,12 @@ function rowsOf(dataDir: string): object[][] {
 describe("two databases with a shared history", () => {
   test("count the signals that only the previous database has, older than the backup's or not", async () => {
     const { first, second, restoreFirst } = await part();
-    const rest = "desk_id, key_id, received_at, source, type, symbol, side";
+    const rest = "desk_id, key_id, received_at, source, type, symbol, side, hash";
     for (const [path, prefix] of [
       [first.path, "01HF9"],
       [second.path, "01HF8"],
     ] as const) {
-      edit(
+      editSignals(
         path,
         `INSERT INTO signals (seq, id, ${rest})
          SELECT seq + 5, replace(id, '01HF7', '${prefix}'), ${rest} FROM signals`,

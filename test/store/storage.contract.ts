@@ -3,7 +3,7 @@ import { beforeAll, describe } from "bun:test";
 import { activityTests } from "../storage/activity.ts";
 import { auditTests } from "../storage/audit.ts";
 import { desksTests } from "../storage/desks.ts";
-import { feedTests } from "../storage/feed.ts";
+import { damageTests, feedTests } from "../storage/feed.ts";
 import { figuresTests } from "../storage/figures.ts";
 import { keysAtWorkTests } from "../storage/keys-at-work.ts";
 import { keysTests } from "../storage/keys.ts";
@@ -22,6 +22,7 @@ export function testStorage(name: string, subject: Subject): void {
     describe("keys at work", keysAtWorkTests);
     describe("the feed", feedTests);
     describe("reading signals", readingTests);
+    describe("damaged signals", damageTests);
     describe("figures", figuresTests);
     describe("desks", desksTests);
     describe("keys", keysTests);

@@ -14,7 +14,7 @@ import { sqliteSql } from "../../src/store/sqlite/sql.ts";
 import { QUEUE_SIGNALS_MAX } from "../../src/store/records/queue.ts";
 import { mintKey, openForDamage, query, rejection, temporaryFolder } from "../kit/setup.ts";
 import { testStorage } from "./storage.contract.ts";
-import { recordsIn } from "../kit/records.ts";
+import { hashSignals, NO_HASH, recordsIn } from "../kit/records.ts";
 
 const ALICE = "alice@example.com";
 
@@ -26,7 +26,11 @@ testStorage("SQLite", {
       const where = { dataDir, store: null, externalCheckpoints: false };
       const server = await openServerStorage(where, events);
       const { onWarning } = events;
-      return { server, console: await openConsoleStorage(dataDir, { now, onWarning }) };
+      return {
+        server,
+        console: await openConsoleStorage(dataDir, { now, onWarning }),
+        damage: async (sql) => void openForDamage(dataDir).run(sql),
+      };
     };
   },
 });
@@ -168,10 +172,11 @@ test("a search for what few signals have answers in one step, among more than it
   const count = 6 * ROWS_LOOKED_AT_MAX;
   db.query(
     `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)
-     INSERT INTO signals (seq, id, desk_id, key_id, received_at, source, type, symbol, side)
+     INSERT INTO signals (seq, id, desk_id, key_id, received_at, source, type, symbol, side, hash)
      SELECT n, printf('01HF7%021d', n), 1, iif(n = 77000, ?3, ?2), n, iif(n = 9, 'venue_3', 'venue_1'), 'crypto',
-       CASE n WHEN 5 THEN 'Rare"\\Ü' WHEN 70000 THEN 'rare"\\ü' ELSE 'BTC' || (n % 9) END, 'open' FROM numbers`,
+       CASE n WHEN 5 THEN 'Rare"\\Ü' WHEN 70000 THEN 'rare"\\ü' ELSE 'BTC' || (n % 9) END, 'open', ${NO_HASH} FROM numbers`,
   ).run(count, keyId, other.keyId);
+  hashSignals(db);
   const writer = new BlockWriter(db);
   writer.add([], 12_000);
   writer.add([], count);

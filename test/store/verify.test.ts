@@ -10,6 +10,7 @@ import {
   changePage,
   dropLastCell,
   edit,
+  editSignals,
   newDataDir,
   seed,
   seededUlid,
@@ -23,7 +24,7 @@ describe("verify succeeds for the database", () => {
     const before = readFileSync(path);
     expect(await cliHere(["verify", "--data", dataDir])).toEqual({
       code: 0,
-      stdout: `schema: ok\nintegrity: ok\nforeign_keys: ok\nids_rising: ok\nblocks: ok\nvalues: ok\n1,000 signals, the newest ${seededUlid(1_000)}, database version 1\n`,
+      stdout: `schema: ok\nintegrity: ok\nforeign_keys: ok\nids_rising: ok\nblocks: ok\nvalues: ok\nhashes: ok\n1,000 signals, the newest ${seededUlid(1_000)}, database version 1\n`,
       stderr: "",
     });
     const { code, stdout, stderr } = await cliHere(["verify", "--json", "--data", dataDir]);
@@ -42,6 +43,7 @@ describe("verify succeeds for the database", () => {
         ids_rising: sound,
         blocks: sound,
         values: sound,
+        hashes: sound,
       },
     });
     expect(readFileSync(path).equals(before)).toBe(true);
@@ -140,12 +142,12 @@ const failures: Record<string, Failure> = {
     "INSERT INTO signal_blocks SELECT 0, min(received_at), max(received_at), count(*), NULL, NULL FROM signals",
   ),
   "an id of another length": failure(
-    ["ids_rising", "values"],
+    ["ids_rising", "values", "hashes"],
     "the id of seq 9",
     set("id = id || '0'"),
   ),
   "an id that is not a ULID": failure(
-    ["values"],
+    ["values", "hashes"],
     "seq 100 has a value that no signal can have",
     "UPDATE signals SET id = '8' || substr(id, 2) WHERE seq = 100",
   ),
@@ -176,7 +178,14 @@ const failures: Record<string, Failure> = {
   ),
 };
 
-const NOT_CHECKED = ["integrity", "foreign_keys", "ids_rising", "blocks", "values"] as const;
+const NOT_CHECKED = [
+  "integrity",
+  "foreign_keys",
+  "ids_rising",
+  "blocks",
+  "values",
+  "hashes",
+] as const;
 
 function otherSchema(says: string, ...statements: string[]): Failure {
   return failure(["schema", ...NOT_CHECKED], says, ...statements);
@@ -197,7 +206,7 @@ const otherSchemas: Record<string, Failure> = {
 describe("verify fails if there is", () => {
   test.each(Object.entries({ ...failures, ...otherSchemas }))("%s", async (_name, expected) => {
     const { path } = await seed({ signals: 100 });
-    edit(path, "PRAGMA foreign_keys = OFF", ...expected.statements);
+    editSignals(path, "PRAGMA foreign_keys = OFF", ...expected.statements);
     const { ok, checks } = verifyDatabase(path);
     const failing = Object.entries(checks).filter(([, check]) => !check.ok);
     expect({ ok, failing: failing.map(([name]) => name) }).toEqual({
@@ -205,6 +214,20 @@ describe("verify fails if there is", () => {
       failing: expected.fails,
     });
     expect(failing.map(([, { detail }]) => detail).join()).toContain(expected.says);
+  });
+
+  test("a signal that is not the one that was sent", async () => {
+    const { path, dataDir } = await seed({ signals: 100 });
+    edit(path, "UPDATE signals SET price = price + 1 WHERE seq IN (9, 70)");
+    const { ok, checks } = verifyDatabase(path);
+    const named = [9, 70].map((seq) => `signal ${seededUlid(seq)} does not match its hash`);
+    expect([ok, checks["values"]?.ok, checks["hashes"]]).toEqual([
+      false,
+      true,
+      { ok: false, detail: named.join("; ") },
+    ]);
+    const backup = await cliHere(["backup", join(temporaryFolder(), "b.db"), "--data", dataDir]);
+    expect([backup.code, backup.stderr.includes(named[0] ?? "")]).toEqual([1, true]);
   });
 
   const PAGE = { kind: 13, text: '"number":700,' } as const;

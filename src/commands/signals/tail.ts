@@ -3,7 +3,7 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 import { InvalidArgumentError, Option } from "commander";
 import { UserError } from "../../lib/errors.ts";
 import { isUlid } from "../../domain/signal/id.ts";
-import { newestSignalId, readChunks, upTo } from "../../domain/signal/chunks.ts";
+import { isStored, newestSignalId, readChunks, upTo } from "../../domain/signal/chunks.ts";
 import type { SignalReader } from "../../domain/storage/signals.ts";
 import type { Storage } from "../../domain/storage/storage.ts";
 import { isStdoutClosed, OutputError } from "../../lib/output.ts";
@@ -112,8 +112,7 @@ async function findStart(
   { after, limit }: TailOptions,
 ): Promise<string> {
   if (after !== undefined) {
-    const found = await reader.find(null, after);
-    if (!found.some(({ id }) => id === after)) {
+    if (!(await isStored(reader, null, after))) {
       printNote(`No stored signal has the id ${after}: beginning with those that came after it.`);
     }
     return after;

@@ -137,6 +137,10 @@ const refusals: Partial<Record<ErrorCode, readonly [title: string, text: string]
     "Too many parameters",
     "Nothing was changed: the address or the form has more parameters than any page needs. Go back, and open the page from the menu.",
   ],
+  damaged_signal: [
+    "Damaged signal",
+    "What is stored of this signal is not what your bot sent, so it is not shown. Tell your administrator: a backup has it.",
+  ],
   payload_too_large: [
     "Too long",
     "Nothing was changed: what you sent is larger than 64 KiB. Go back, and shorten it.",

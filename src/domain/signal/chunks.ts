@@ -1,5 +1,6 @@
 /** Reads many signals in chunks, so that no call takes long and none keeps the database's log from its checkpoint. */
 import { incrementBase32 } from "ulid";
+import { damagedId } from "./hash.ts";
 import type { SignalReader } from "../storage/signals.ts";
 import {
   everySignal,
@@ -43,23 +44,54 @@ export async function* readChunks(
   }
 }
 
-/** The newest signal of a desk, or of all (null), before an id if one is given; null if there is none. */
+/** The newest signal of a desk, or the one before if that is damaged; null if there is none. */
 export async function newestSignal(
   reader: Pick<SignalReader, "list">,
-  deskId: number | null,
-  before: string | null = null,
+  deskId: number,
 ): Promise<StoredSignal | null> {
-  const query = { deskId, filter: everySignal, before, order: "newest", limit: 1 } as const;
-  return (await reader.list(query)).signals[0] ?? null;
+  try {
+    return await newest(reader, deskId, null);
+  } catch (error) {
+    return newest(reader, deskId, damagedId(error));
+  }
 }
 
-/** The newest signal's id, or one that is lower than every id. */
+/**
+ * The id of the newest signal, damaged or not, of a desk or of all (null), before an id if one is given; or one that is
+ * lower than every id.
+ */
 export async function newestSignalId(
   reader: Pick<SignalReader, "list">,
   deskId: number | null,
   before: string | null = null,
 ): Promise<string> {
-  return (await newestSignal(reader, deskId, before))?.id ?? LOWEST_ID;
+  try {
+    return (await newest(reader, deskId, before))?.id ?? LOWEST_ID;
+  } catch (error) {
+    return damagedId(error);
+  }
+}
+
+async function newest(
+  reader: Pick<SignalReader, "list">,
+  deskId: number | null,
+  before: string | null,
+): Promise<StoredSignal | null> {
+  const query = { deskId, filter: everySignal, before, order: "newest", limit: 1 } as const;
+  return (await reader.list(query)).signals[0] ?? null;
+}
+
+/** Whether there is such a signal, damaged or not: readers go on after a damaged one. */
+export async function isStored(
+  reader: Pick<SignalReader, "get">,
+  deskId: number | null,
+  id: string,
+): Promise<boolean> {
+  try {
+    return (await reader.get(deskId, id)) !== null;
+  } catch (error) {
+    return damagedId(error) === id;
+  }
 }
 
 /** A `before` that includes this id. */

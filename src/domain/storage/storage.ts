@@ -46,6 +46,8 @@ export interface ServerStorageEvents {
   readonly onFatal: (reason: string, nextStep: string) => void;
   /** Some signals were not stored; their clients have been told. */
   readonly onProblem: (problem: StorageProblem) => void;
+  /** A stored signal is damaged, and was not handed out. Called each time that somebody asks for it. */
+  readonly onDamaged: (id: string) => void;
   /** Signals are stored again after a problem. */
   readonly onRecovered: () => void;
   readonly onTransaction: (transaction: Transaction) => void;

@@ -1,5 +1,6 @@
 /** One statement stores a batch of signals: the database's locked row puts the batches of all servers in one order. */
 import { encodeTime } from "ulid";
+import { type HashedSignal, hashWithoutHead, isIntact } from "../../domain/signal/hash.ts";
 import { fieldNames, type Signal } from "../../domain/signal/signal.ts";
 import type { Submission } from "../../domain/storage/append.ts";
 import { differencesOf, FIND_KEY, isUseDue, type KeyAtWork, mayStore } from "../records/append.ts";
@@ -23,18 +24,18 @@ const FIELDS = fieldNames.join(", ");
 
 /**
  * `$1`: the rows as JSON, `$2`: how many, `$3`: the present, `$4`: the version of the keys. An id is the time and the
- * last `seq` before the batch, which are written once for all, and {@link tailOf}.
+ * last `seq` before the batch, which are written once for all, and {@link tailOf}. The first two are added to the hash.
  */
 const APPEND = `
   WITH turn AS (
     UPDATE turn SET seq = seq + $2, last_ms = greatest(last_ms, $3)
     WHERE keys_version = $4
-    RETURNING seq - $2 AS base, base32(last_ms) || base32(seq - $2) AS head
+    RETURNING seq - $2 AS base, last_ms, base32(last_ms) || base32(seq - $2) AS head
   ), stored AS (
-    INSERT INTO signals (seq, id, desk_id, key_id, received_at, ${FIELDS})
-    SELECT base + n, head || tail, desk_id, key_id, received_at, ${FIELDS}
+    INSERT INTO signals (seq, id, desk_id, key_id, received_at, ${FIELDS}, hash)
+    SELECT base + n, head || tail, desk_id, key_id, received_at, ${FIELDS}, int8send(hash # last_ms # base)
     FROM turn, json_to_recordset($1::text::json) AS row (n integer, tail text, desk_id integer, key_id text,
-      received_at bigint, ${fieldNames.map((name) => `${name} ${TYPES[name]}`).join(", ")})
+      received_at bigint, ${fieldNames.map((name) => `${name} ${TYPES[name]}`).join(", ")}, hash bigint)
     ON CONFLICT (desk_id, client_signal_id) DO NOTHING
     RETURNING seq, id
   )
@@ -42,7 +43,7 @@ const APPEND = `
 
 const none: ReadonlyMap<number, number> = new Map();
 
-const FIND = `SELECT desk_id, id, ${FIELDS} FROM signals
+const FIND = `SELECT id, desk_id, key_id, received_at, ${FIELDS}, hash FROM signals
   WHERE (desk_id, client_signal_id) IN
     (SELECT desk_id, client_signal_id FROM json_to_recordset($1::text::json) AS row (desk_id integer, client_signal_id text))`;
 
@@ -65,11 +66,6 @@ interface Appended {
   readonly last: number;
   /** The place in the batch, from 1, and the id. */
   readonly stored: Readonly<Record<string, string>> | null;
-}
-
-interface Original extends Signal {
-  readonly desk_id: number;
-  readonly id: string;
 }
 
 interface Candidate {
@@ -132,12 +128,10 @@ export class BatchCommitter {
   #append(pg: Pg, candidates: readonly Candidate[]) {
     const rows = candidates.map(({ submission }, index) => {
       const { deskId, keyId, receivedAt, signal } = submission;
-      const own = {
-        n: index + 1,
-        tail: this.#tailOf(submission, index),
-        desk_id: deskId,
-        key_id: keyId,
-      };
+      const tail = this.#tailOf(submission, index);
+      // As text, because no number of JSON has 64 bits.
+      const hash = String(hashWithoutHead(tail, submission));
+      const own = { n: index + 1, tail, hash, desk_id: deskId, key_id: keyId };
       return { ...own, received_at: receivedAt, ...signal };
     });
     const now = Math.max(...candidates.map(({ submission }) => submission.receivedAt));
@@ -155,7 +149,7 @@ export class BatchCommitter {
       desk_id: deskId,
       client_signal_id: signal.client_signal_id,
     }));
-    const found = await rowsOf<Original>(pg, FIND, [JSON.stringify(wanted)]);
+    const found = await rowsOf<HashedSignal>(pg, FIND, [JSON.stringify(wanted)]);
     const originals = new Map(
       found.map((one) => [`${one.desk_id} ${one.client_signal_id}`, one] as const),
     );
@@ -166,6 +160,10 @@ export class BatchCommitter {
       if (original === undefined) throw new Error("a skipped signal has no original");
       if (isRepeat && original.id.endsWith(this.#tailOf(submission, index))) {
         outcomes[index] = { kind: "stored", id: original.id };
+        continue;
+      }
+      if (!isIntact(original)) {
+        outcomes[index] = { kind: "damaged", id: original.id };
         continue;
       }
       const differs = differencesOf(original, signal);

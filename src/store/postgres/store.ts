@@ -52,7 +52,7 @@ export async function openServerStorage(
       blocks = blocks.then(() => completeBlocks(summaries, seq)).catch(() => {});
     },
   });
-  const reading = serving(sql);
+  const reading = serving(sql, events.onDamaged);
   const watch = new Watch(sql, events.onStored);
   const toClose = opened.move();
   return {

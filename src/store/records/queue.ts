@@ -19,12 +19,13 @@ export const QUEUE_METADATA_UNITS_MAX = 32 * 1024 * 1024;
 const COMMIT_MS_MAX = 4_000;
 
 /**
- * The outcome of one submission. `unavailable`: nothing was stored, and a retry may succeed.
- * `failed`: a defect of ours with this one submission.
+ * The outcome of one submission. `damaged`: the signal that it repeats is. `unavailable`: nothing was stored, and a retry
+ * may succeed. `failed`: a defect of ours with this one submission.
  */
 export type Outcome =
   | { readonly kind: "stored"; readonly id: string }
   | { readonly kind: "duplicate"; readonly id: string; readonly differs: (keyof Signal)[] }
+  | { readonly kind: "damaged"; readonly id: string }
   | { readonly kind: "unauthorized" }
   | Refusal
   | { readonly kind: "failed"; readonly reason: string };
@@ -147,6 +148,7 @@ export class Queue {
       this.#metadataUnits -= metadataUnits(waiting.submission);
       const outcome = outcomes[index];
       answer(waiting, outcome);
+      if (outcome?.kind === "damaged") events.onDamaged(outcome.id);
       if (outcome?.kind !== "stored") continue;
       const { deskId, receivedAt } = waiting.submission;
       desks.add(deskId);
@@ -226,6 +228,9 @@ function answer(waiting: Waiting, outcome: Outcome | undefined): void {
       break;
     case "duplicate":
       waiting.resolve({ deduped: true, id: outcome.id, differs: outcome.differs });
+      break;
+    case "damaged":
+      waiting.reject(new AppError("damaged_signal"));
       break;
     case "unauthorized":
       waiting.reject(new AppError("unauthorized"));

@@ -1,5 +1,7 @@
 /** What a running server reads, but for who has a key. */
 import { EXPIRING_SOON_MS } from "../../domain/key/key.ts";
+import { damagedId } from "../../domain/signal/hash.ts";
+import type { SignalQuery } from "../../domain/signal/stored-signal.ts";
 import type { FiguresQuery, StorageFigures } from "../../domain/storage/figures.ts";
 import { indexedBy } from "./dialect.ts";
 import { EXPIRY, successorId } from "./key-rows.ts";
@@ -12,11 +14,19 @@ const ACTIVE_KEYS = `api_keys LEFT JOIN desks ON desks.id = api_keys.desk_id
 
 type Totals = Pick<StorageFigures, "desksTotal" | "keysTotal" | "keysExpiring">;
 
-export function serving(sql: Sql) {
+export function serving(sql: Sql, onDamaged: (id: string) => void) {
   const { list, get } = signals(sql);
+  const noticing = async <T>(found: Promise<T>): Promise<T> => {
+    try {
+      return await found;
+    } catch (error) {
+      onDamaged(damagedId(error));
+      throw error;
+    }
+  };
   return {
-    list,
-    get,
+    list: (query: SignalQuery) => noticing(list(query)),
+    get: (deskId: number | null, id: string) => noticing(get(deskId, id)),
 
     hasDesks: async () => (await sql.get("SELECT 1 FROM desks LIMIT 1")) !== null,
 

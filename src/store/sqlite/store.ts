@@ -60,7 +60,7 @@ export async function openServerStorage(
     const isUnavailable = isDamage(error) || isTransient(error);
     return isUnavailable ? unavailable() : error;
   };
-  const reading = serving(sqliteSql({ reader: db, explain }));
+  const reading = serving(sqliteSql({ reader: db, explain }), events.onDamaged);
 
   return {
     ...reading,

@@ -6,7 +6,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/lib/text/time.ts";
 import { openActivity } from "../../../src/store/sqlite/side/activity.ts";
 import { batchOf, minuteOf, rejectsOf, repeatsOf } from "../../domain/_activity.ts";
 import { type Random, seededRandom } from "../../kit/random.ts";
-import { recordsIn } from "../../kit/records.ts";
+import { hashSignals, NO_HASH, recordsIn } from "../../kit/records.ts";
 
 const COUNTED_DAYS = 7;
 const EVERY_MS = 10 * MINUTE_MS;
@@ -99,8 +99,11 @@ function insertSignal(
   keyId: string,
   receivedAt: number,
 ): void {
-  db.query(
-    `INSERT INTO signals (id, desk_id, key_id, received_at, source, type, symbol, side)
-     VALUES (?, ?, ?, ?, 'venue_2', 'crypto', 'SOL/USDT', 'open')`,
-  ).run(id, deskId, keyId, receivedAt);
+  const { lastInsertRowid } = db
+    .query(
+      `INSERT INTO signals (id, desk_id, key_id, received_at, source, type, symbol, side, hash)
+     VALUES (?, ?, ?, ?, 'venue_2', 'crypto', 'SOL/USDT', 'open', ${NO_HASH})`,
+    )
+    .run(id, deskId, keyId, receivedAt);
+  hashSignals(db, Number(lastInsertRowid) - 1);
 }

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { ExportSlots, exportStream } from "../../../src/console/pages/signals/export.ts";
 import type { StoredSignal } from "../../../src/domain/signal/stored-signal.ts";
+import { hashSignals } from "../../kit/records.ts";
 import { onCleanup, openForDamage, rejection, signal } from "../../kit/setup.ts";
 import type { ConsoleServices } from "../../../src/console/server/services.ts";
 import { signalRoutes } from "../../../src/console/pages/signals/routes.tsx";
@@ -155,14 +156,14 @@ async function startExport(now: () => number) {
 async function startLargeDesk(config: Partial<ServeConfig> = {}): Promise<TestConsole> {
   const desk = await startConsole({ config });
   expect((await desk.post(signal)).status).toBe(201);
-  openForDamage(desk.dataDir)
-    .query(
-      `WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2000)
-       INSERT INTO signals (seq, id, desk_id, key_id, received_at, source, type, symbol, side, metadata)
-       SELECT n, printf('7ZZ%023d', n), desk_id, key_id, received_at, source, type, symbol, side, ?
+  const db = openForDamage(desk.dataDir);
+  db.query(
+    `WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2000)
+       INSERT INTO signals (seq, id, desk_id, key_id, received_at, source, type, symbol, side, metadata, hash)
+       SELECT n, printf('7ZZ%023d', n), desk_id, key_id, received_at, source, type, symbol, side, ?, hash
        FROM signals, numbers`,
-    )
-    .run(JSON.stringify({ note: "x".repeat(10_000) }));
+  ).run(JSON.stringify({ note: "x".repeat(10_000) }));
+  hashSignals(db);
   return desk;
 }
 

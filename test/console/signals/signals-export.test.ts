@@ -2,6 +2,7 @@
 import type { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { ROWS_LOOKED_AT_MAX } from "../../../src/store/records/signals/rows.ts";
+import { hashSignals, NO_HASH } from "../../kit/records.ts";
 import { mintKey, openForDamage, query, sharedByFile } from "../../kit/setup.ts";
 import { startSignedIn } from "../_console.ts";
 import { idsIn, list, older, send, sendMany } from "./_signals-page.ts";
@@ -94,9 +95,10 @@ const SEEDED_AT = 1_790_000_000_000;
 function seed(db: Database, count: number, keyIds: readonly string[]): void {
   db.query(
     `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)
-     INSERT INTO signals (seq, id, desk_id, key_id, received_at, client_signal_id, source, type, symbol, side)
+     INSERT INTO signals (seq, id, desk_id, key_id, received_at, client_signal_id, source, type, symbol, side, hash)
      SELECT n, printf('01M%023d', n), 1 + n % 2, CASE n % 2 WHEN 0 THEN ?2 ELSE ?3 END, ?4 + n,
-       'id-' || n, 'venue_2', 'crypto', CASE (n / 2) % 5000 WHEN 0 THEN 'RARE' ELSE 'BTC/USDT' END, 'open'
+       'id-' || n, 'venue_2', 'crypto', CASE (n / 2) % 5000 WHEN 0 THEN 'RARE' ELSE 'BTC/USDT' END, 'open', ${NO_HASH}
      FROM numbers`,
   ).run(count, keyIds[0] ?? "", keyIds[1] ?? "", SEEDED_AT);
+  hashSignals(db);
 }

@@ -1,15 +1,23 @@
 /**
- * Damaged bits in the database and in its log. Damage that a check can see is refused at the start or
- * reported by `verify`; what nobody notices is a value that could have been sent.
+ * Damaged bits in the database and in its log. Damage is refused at the start or reported by `verify`, and no signal
+ * that was changed is handed out; what nobody notices is a value of a desk or key that could be one.
  */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { AppError } from "../../../src/domain/errors.ts";
+import { readChunks } from "../../../src/domain/signal/chunks.ts";
+import { fieldNames } from "../../../src/domain/signal/signal.ts";
+import { everySignal } from "../../../src/domain/signal/stored-signal.ts";
 import { UserError } from "../../../src/lib/errors.ts";
+import { signals as readerOf } from "../../../src/store/records/signals/signals.ts";
 import { verifyDatabase } from "../../../src/store/sqlite/copies/verify.ts";
+import { isDamage } from "../../../src/store/sqlite/files/failures.ts";
+import { openForReading } from "../../../src/store/sqlite/read/read.ts";
+import { sqliteSql } from "../../../src/store/sqlite/sql.ts";
 import { cli, mintKey, startServe } from "../../kit/cli.ts";
-import { seed, seededId, seededUlid } from "../../store/_databases.ts";
+import { edit, editSignals, seed, seededId, seededUlid } from "../../store/_databases.ts";
 import { seededRandom } from "../../kit/random.ts";
 import { post, temporaryFolder } from "../../kit/setup.ts";
 import * as damages from "./_damage.ts";
@@ -29,12 +37,13 @@ const AGAIN = scale(60, 20);
 /** Damage with so many whole frames behind it cannot look like a power cut. */
 const SAFE_FRAMES = 2;
 
-/** Columns in which no check can tell a wrong value from one that was stored. */
+/** Columns in which no check can tell a wrong value from one that was stored. None is of a signal. */
 const unchecked = new Set(
-  `signals.received_at signals.source signals.symbol signals.price signals.quantity signals.signal_time signals.metadata
-  api_keys.label api_keys.last4 api_keys.created_at api_keys.expires_at api_keys.last_used_at api_keys.revoked_at
+  `api_keys.label api_keys.last4 api_keys.created_at api_keys.expires_at api_keys.last_used_at api_keys.revoked_at
   desks.created_at desks.differing_duplicates`.split(/\s+/),
 );
+
+const OTHER_VALUE = "another value of a desk or key";
 
 type Row = Readonly<Record<string, unknown>>;
 type Content = readonly { readonly table: string; readonly rows: readonly Row[] }[];
@@ -197,7 +206,11 @@ async function damageAll(
   subject: Subject,
   name: string,
   places: readonly damages.Place[],
-  look: (folder: string, verdict: Verdict, done: damages.Damage) => { seen: string; left?: number },
+  look: (
+    folder: string,
+    verdict: Verdict,
+    done: damages.Damage,
+  ) => Promise<{ seen: string; left?: number }>,
 ): Promise<Tally> {
   const whole = readFileSync(join(subject.folder, name));
   const put = copier(subject, name);
@@ -212,7 +225,7 @@ async function damageAll(
     made += 1;
     const folder = put(bytes);
     const verdict = judge(folder);
-    const { seen, left = subject.signals } = look(folder, verdict, done);
+    const { seen, left = subject.signals } = await look(folder, verdict, done);
     tally.count(`${kind}: ${seen}`);
     if (tally.count(seen) % SHOWN_EVERY > 0) continue;
     await expectSameOfCommand(put(bytes), verdict);
@@ -232,25 +245,57 @@ function pagesOfKeys(folder: string): number[] {
   return pages.map(([page]) => Number(page) - 1);
 }
 
-test("a damaged database is refused or reported, unless a value has become another value", async () => {
+const signalColumns = ["id", "key_id", "received_at", ...fieldNames] as const;
+
+/** Reads all signals as the feed and exports do. Returns how many it got, none of which was changed. */
+async function readSignals(folder: string, stored: readonly Row[]): Promise<number> {
+  const known = new Map(stored.map((row) => [row["id"], row]));
+  const valuesOf = (row: Row | undefined) => signalColumns.map((column) => row?.[column]);
+  const query = { deskId: null, filter: everySignal, order: "oldest", limit: Infinity } as const;
+  let count = 0;
+  try {
+    using db = openForReading(join(folder, DATABASE));
+    const reader = readerOf(sqliteSql({ reader: db }));
+    for await (const chunk of readChunks(reader, query, { rows: 100, metadataUnits: 1e6 })) {
+      for (const signal of chunk) {
+        expect(valuesOf({ ...signal })).toEqual(valuesOf(known.get(signal.id)));
+      }
+      count += chunk.length;
+    }
+  } catch (error) {
+    // Damaged, or not a database any more.
+    if (!(error instanceof UserError || error instanceof AppError || isDamage(error))) throw error;
+  }
+  return count;
+}
+
+test("a damaged database is refused or reported, and no signal that was changed is handed out", async () => {
   const subject = await closedSubject();
   const content = contentOf(subject.folder);
   const bytes = readFileSync(join(subject.folder, DATABASE));
   const places = damages.placesInDatabase(bytes, pagesOfKeys(subject.folder));
-  const tally = await damageAll(subject, DATABASE, places, (folder, { kind }, { place }) => {
+  const stored = content.find(({ table }) => table === "signals")?.rows ?? [];
+  let read = 0;
+  const tally = await damageAll(subject, DATABASE, places, async (folder, { kind }, { place }) => {
     // A start checks the keys.
     if (place === "keys") expect(kind).not.toBe("reported");
+    read += await readSignals(folder, stored);
     if (kind !== "passed") return { seen: kind };
     const changes = changesBetween(content, contentOf(folder));
     expect([...changes].filter((column) => !unchecked.has(column))).toEqual([]);
-    return { seen: changes.size === 0 ? "without effect" : "another value" };
+    return { seen: changes.size === 0 ? "without effect" : OTHER_VALUE };
   });
-  for (const seen of ["refused", "reported", "without effect", "another value"]) {
+  for (const seen of ["refused", "reported", "without effect"]) {
     expect(tally.get(seen) ?? 0, seen).toBeGreaterThan(0);
   }
+  expect(read).toBeGreaterThan(SIGNALS);
   // More than a bit is always noticed.
-  for (const kind of ["sector", "page"]) expect(tally.has(`${kind}: another value`)).toBe(false);
-  report("bit flips, database", DAMAGES, String(tally));
+  for (const kind of ["sector", "page"]) expect(tally.has(`${kind}: ${OTHER_VALUE}`)).toBe(false);
+  report(
+    "bit flips, database",
+    DAMAGES,
+    `${String(tally)}; signals read ${read}, of them changed 0`,
+  );
 });
 
 test("a damaged log is refused, unless it ends as a power cut could have left it", async () => {
@@ -266,7 +311,7 @@ test("a damaged log is refused, unless it ends as a power cut could have left it
     subject,
     name,
     damages.placesInLog(log),
-    (folder, { kind }, done) => {
+    async (folder, { kind }, done) => {
       const [first, last] = [damages.frameAt(done.from), damages.frameAt(done.to)];
       expect(kind).not.toBe("reported");
       if (last + SAFE_FRAMES <= committedBefore) expect([done, kind]).toEqual([done, "refused"]);
@@ -287,4 +332,76 @@ test("a damaged log is refused, unless it ends as a power cut could have left it
     expect(tally.has(`${seen}; server gave wrong answers`)).toBe(false);
   }
   report("bit flips, log", DAMAGES, String(tally));
+});
+
+/** The seeded signal number 10, with a value in each field, and where the last byte of each is. */
+async function oneSignal() {
+  const { dataDir, path } = await seed({ signals: 20 });
+  editSignals(
+    path,
+    `UPDATE signals SET symbol = 'FLIPPED/USDT', direction = 'long', price = 64000.5, quantity = 0.25,
+       signal_time = 1790000000123, metadata = '{"note":"once"}' WHERE seq = 10`,
+  );
+  // Leaves no earlier version of the row in the file.
+  edit(path, "VACUUM");
+  const id = seededUlid(10);
+  const [row = {}] = contentOf(dataDir)[2]?.rows.filter((one) => one["id"] === id) ?? [];
+  const bytes = readFileSync(path);
+  const start = bytes.lastIndexOf(id, bytes.indexOf("FLIPPED/USDT"), "latin1");
+  const at = new Map<string, number>();
+  for (const [column, value] of Object.entries(row)) {
+    const written = writtenAs(column, value);
+    if (written !== null) at.set(column, bytes.indexOf(written, start) + written.length - 1);
+  }
+  // The record's header has a byte per column: a 1 is nothing but its type.
+  at.set("desk_id", start - Object.keys(row).length + 2);
+  return { dataDir, path, bytes, id, at };
+}
+
+/** https://sqlite.org/fileformat2.html#record_format. Null: no bytes of its own. */
+function writtenAs(column: string, value: unknown): Uint8Array | null {
+  if (column === "seq" || column === "desk_id") return null;
+  if (value instanceof Uint8Array) return value;
+  if (typeof value !== "number") return Buffer.from(String(value));
+  const written = Buffer.alloc(8);
+  if (!Number.isInteger(value)) written.writeDoubleBE(value);
+  else written.writeBigInt64BE(BigInt(value));
+  return Number.isInteger(value) ? written.subarray(2) : written;
+}
+
+test("a flipped bit in any value of a signal is named by commands and the feed, and is not handed out", async () => {
+  const { dataDir, path, bytes, id, at } = await oneSignal();
+  expect([...at.keys()].toSorted()).toEqual(
+    ["id", "desk_id", "key_id", "received_at", ...fieldNames, "hash"].toSorted(),
+  );
+  const exported = await cli(["signals", "export", "--data", dataDir]);
+  const before = exported.stdout.slice(0, exported.stdout.indexOf(`{"id":"${id}"`));
+  for (const [column, place] of at) {
+    const damaged = Buffer.from(bytes);
+    damaged[place] = (damaged[place] ?? 0) ^ 1;
+    writeFileSync(path, damaged);
+    const { code, stdout, stderr } = await cli(["signals", "export", "--data", dataDir]);
+    expect([column, code, stdout]).toEqual([column, 1, before]);
+    expect(stderr).toContain(`Signal ${id} is damaged`);
+    const verified = await cli(["verify", "--data", dataDir]);
+    expect([column, verified.code]).toEqual([column, 1]);
+    if (column !== "price") continue;
+    const server = await startServe([], { dataDir });
+    const read = async (search: string) => {
+      const answer = await fetch(`http://localhost/feed?${search}`, {
+        unix: join(dataDir, "ops.sock"),
+      });
+      return [answer.status, await answer.text()] as const;
+    };
+    const [status, text] = await read("");
+    expect([status, text]).toEqual([200, `${before}{"next":"${seededUlid(9)}","done":false}\n`]);
+    const error = { error: "damaged_signal", message: expect.stringContaining(id) };
+    const [refused, body] = await read(`after=${seededUlid(9)}`);
+    expect([refused, JSON.parse(body)]).toEqual([409, error]);
+    const [, rest] = await read(`after=${id}`);
+    expect(rest.split("\n")).toHaveLength(10 + 2);
+    server.kill("SIGTERM");
+    await server.exited;
+  }
+  report("a flipped bit in a signal", at.size, `each of ${[...at.keys()].join(", ")} is named`);
 });

@@ -151,6 +151,14 @@ const mutants: Readonly<Record<string, Mutant>> = {
       `${COPY} const made = new (db.constructor as typeof Database)(copy); made.run("DELETE FROM signals WHERE seq <= 500"); made.close();`,
     ),
   ],
+  "signals are not compared with their hash": [
+    quick("disk/flips", "a flipped bit in any value of a signal"),
+    edit(
+      "domain/signal/hash.ts",
+      "Buffer.compare(hash, hashOf(id, known)) === 0",
+      "known !== null",
+    ),
+  ],
   "damage in the log is ignored": [
     of("disk/flips", "a damaged log is refused"),
     edit(

@@ -51,6 +51,7 @@ export async function startServers(
           throw new Error(reason);
         },
         onProblem: (problem) => void problems.push(problem),
+        onDamaged: () => {},
         onRecovered: () => void recovered.push(index),
         onTransaction: () => {},
         onStored: (desks) => void heard.push(...desks),

@@ -1,5 +1,6 @@
 /** PostgreSQL keeps the contract. */
 import { test } from "bun:test";
+import postgres from "postgres";
 import { openConsoleStorage, openServerStorage } from "../../../src/store/open.ts";
 import { QUEUE_SIGNALS_MAX } from "../../../src/store/records/queue.ts";
 import { testServer } from "../../kit/postgresql.ts";
@@ -21,6 +22,11 @@ else {
         return {
           server: opened,
           console: await openConsoleStorage(store, { now, onWarning: events.onWarning }),
+          damage: async (sql) => {
+            const pg = postgres(store, { max: 1 });
+            await pg.unsafe(sql);
+            await pg.end();
+          },
         };
       };
     },

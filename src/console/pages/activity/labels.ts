@@ -58,6 +58,10 @@ export const errors: Readonly<Record<ErrorCode, { name: string; remedy: string }
     name: "The signal could not be stored at that moment",
     remedy: "Send it again with the same client_signal_id: the outcome is unknown.",
   },
+  damaged_signal: {
+    name: "The signal that it repeats is damaged on the server's disk",
+    remedy: "Tell your administrator, who can restore a backup.",
+  },
 };
 
 /** Limits per row, which keep the page small. */

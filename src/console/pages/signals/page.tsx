@@ -1,7 +1,7 @@
 /** The desk's signals, newest first. */
 import type { VNode } from "preact";
 import { type ApiKey, redactKeys } from "../../../domain/key/key.ts";
-import type { SignalList, StoredSignal } from "../../../domain/signal/stored-signal.ts";
+import type { SignalList } from "../../../domain/signal/stored-signal.ts";
 import { RejectedNotice } from "../activity/rejected.tsx";
 import { Pager, Problem } from "../../ui/components.tsx";
 import { Layout } from "../../ui/layout.tsx";
@@ -10,12 +10,13 @@ import { Time } from "../../ui/times.tsx";
 import { shorten } from "../../ui/words.ts";
 import { assets } from "../../server/assets.ts";
 import { describeProblems, type FilterInput, pathWith } from "./filter.ts";
+import type { ListedSignal } from "./listing.ts";
 import { SignalTable } from "./signal-table.tsx";
 import { SignalToolbar } from "./toolbar.tsx";
 
 interface SignalPage {
   /** Newest first. */
-  readonly signals: readonly StoredSignal[];
+  readonly signals: readonly ListedSignal[];
   /** The `before` of the next page; null: this is the last. */
   readonly older: string | null;
   readonly searchedTo: SignalList["searchedTo"];

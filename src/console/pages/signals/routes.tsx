@@ -22,6 +22,7 @@ import {
   exportStream,
 } from "./export.ts";
 import { type FilterInput, pathWith, readFilter } from "./filter.ts";
+import { listWithDamaged } from "./listing.ts";
 import { isStillSignedIn, type MemberVisit, readCursor } from "../../server/visit.ts";
 
 const PAGE = 50;
@@ -55,7 +56,7 @@ async function showList(services: ConsoleServices, visit: MemberVisit): Promise<
   const request = readRequest(visit, input);
   // Read first: what arrives in between is on the page, and not missed by the script.
   const newestId = await newestSignalId(services.signals, visit.member.deskId);
-  const { signals, more, searchedTo } = await services.signals.list(request);
+  const { signals, more, searchedTo } = await listWithDamaged(services.signals, request);
   const left =
     searchedTo === null
       ? 0
@@ -119,7 +120,7 @@ async function showNewer(services: ConsoleServices, visit: MemberVisit): Promise
   const newestId = await newestSignalId(services.signals, visit.member.deskId);
   const after = readCursor(visit.url, "after");
   const query = { ...readRequest(visit, input), after };
-  const { signals, searchedTo } = await services.signals.list(query);
+  const { signals, searchedTo } = await listWithDamaged(services.signals, query);
   return (
     <>
       <PageState />

@@ -5,6 +5,7 @@ import { KeyLink, None, Tag, type Tone } from "../../ui/components.tsx";
 import { type Column, List, Rows } from "../../ui/table.tsx";
 import { Clock } from "../../ui/times.tsx";
 import { shorten } from "../../ui/words.ts";
+import type { ListedSignal } from "./listing.ts";
 
 const columns: readonly Column<StoredSignal>[] = [
   { name: "Received", cell: ({ received_at }) => <Clock at={received_at} />, phone: "more" },
@@ -32,8 +33,17 @@ const columns: readonly Column<StoredSignal>[] = [
   },
 ];
 
+/** A damaged signal has no values. */
+const listedColumns = columns.map((column): Column<ListedSignal> => ({
+  ...column,
+  cell: (signal, index) => {
+    if (!("isDamaged" in signal)) return column.cell(signal, index);
+    return column.isName === true && <Tag tone="bad">Damaged</Tag>;
+  },
+}));
+
 interface Shown {
-  readonly signals: readonly StoredSignal[];
+  readonly signals: readonly ListedSignal[];
   /** The newest that the page can know of. */
   readonly newestId: string;
 }
@@ -51,10 +61,10 @@ export function SignalRows({ isCut, ...shown }: Shown & { isCut: boolean }): VNo
 
 function listed({ signals, newestId }: Shown, isCut = false) {
   return {
-    columns,
+    columns: listedColumns,
     items: signals,
-    to: ({ id }: StoredSignal) => `/signals/${id}`,
-    idOf: ({ id }: StoredSignal) => id,
+    to: ({ id }: ListedSignal) => `/signals/${id}`,
+    idOf: ({ id }: ListedSignal) => id,
     body: { "data-newest": newestId, "data-cut": isCut ? "" : undefined },
   };
 }

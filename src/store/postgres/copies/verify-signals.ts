@@ -1,15 +1,12 @@
 /** Reads all signals once, block by block, and finds what no server could have stored. */
 import { isUlid } from "../../../domain/signal/id.ts";
-import { isPossible, type Signal } from "../../../domain/signal/signal.ts";
+import { describeDamaged, type HashedSignal, isIntact } from "../../../domain/signal/hash.ts";
+import { isPossible } from "../../../domain/signal/signal.ts";
 import { BLOCK_SIGNALS, type Listed, lists } from "../../records/signals/block-ranges.ts";
 import type { Pg } from "../connect.ts";
 
-interface Stored extends Signal {
+interface Stored extends HashedSignal {
   readonly seq: number;
-  readonly id: string;
-  readonly desk_id: number;
-  readonly key_id: string;
-  readonly received_at: number;
 }
 
 interface Block extends Listed {
@@ -24,11 +21,13 @@ export interface Found {
   readonly order: readonly string[];
   readonly blocks: readonly string[];
   readonly values: readonly string[];
+  readonly hashes: readonly string[];
 }
 
 /** Up to the signal `last`. Of each kind, at most about `max` problems. */
 export async function findInSignals(pg: Pg, last: number, max: number): Promise<Found> {
   const [order, blocks, values]: [string[], string[], string[]] = [[], [], []];
+  const hashes: string[] = [];
   const desks = await desksOfKeys(pg);
   const complete = await lastBlock(pg, blocks);
   let signals = 0;
@@ -48,6 +47,7 @@ export async function findInSignals(pg: Pg, last: number, max: number): Promise<
       if (!isSound && values.length < max) {
         values.push(`seq ${row.seq} has a value that no signal can have`);
       }
+      if (hashes.length < max && !isIntact(row)) hashes.push(describeDamaged(row));
     }
     if (block > complete || blocks.length >= max) continue;
     const [known] = await pg.unsafe<Block[]>("SELECT * FROM signal_blocks WHERE block = $1", [
@@ -57,7 +57,7 @@ export async function findInSignals(pg: Pg, last: number, max: number): Promise<
       blocks.push(`block ${block} of signal_blocks does not match its signals`);
     }
   }
-  return { signals, order, blocks, values };
+  return { signals, order, blocks, values, hashes };
 }
 
 /** Of keys that may send. */

@@ -35,6 +35,7 @@ const NONE_RAN = {
   ids_rising: NOT_CHECKED,
   blocks: NOT_CHECKED,
   values: NOT_CHECKED,
+  hashes: NOT_CHECKED,
   turn: NOT_CHECKED,
 };
 
@@ -75,6 +76,7 @@ async function checkRows(pg: Pg, newest: Newest | undefined) {
     ids_rising: checkOf(found.order),
     blocks: checkOf(found.blocks),
     values: checkOf(found.values),
+    hashes: checkOf(found.hashes),
     turn: checkOf(await turnProblems(pg, newest)),
   };
   return { signals: found.signals, checks };

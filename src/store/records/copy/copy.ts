@@ -3,7 +3,9 @@
  * the last signal when it is run again.
  */
 import type { Copied, MoveOptions, MoveProgress } from "../../../domain/storage/move.ts";
+import { type HashedSignal, isIntact } from "../../../domain/signal/hash.ts";
 import { UserError } from "../../../lib/errors.ts";
+import { showHidden } from "../../../lib/text/hidden.ts";
 import type { Tx } from "../sql.ts";
 import { compareTable, newestId } from "./compare.ts";
 import type { Row, Source, Target } from "./ends.ts";
@@ -102,9 +104,18 @@ async function copySignals(
   );
   for await (const rows of partsOf(from.sql, signals, after)) {
     if (rows.length === 0) return;
+    refuseDamaged(rows, from);
     await to.sql.transaction((tx) => to.write(tx, signals.name, rows, null));
     onRows(rows.length);
   }
+}
+
+function refuseDamaged(rows: readonly Row[], { name }: Source): void {
+  const damaged = rows.find((row) => !isIntact(row as unknown as HashedSignal));
+  if (damaged === undefined) return;
+  throw new UserError(
+    `Signal ${showHidden(String(damaged["id"]))} of ${name} is damaged, and nothing after it was copied: restore a backup of ${name}, then copy again.`,
+  );
 }
 
 async function placeOf(id: string, from: Source, to: Target): Promise<number> {

@@ -1,13 +1,10 @@
 /** Reads rows of signals, and says what a search compares. */
 import { fieldNames } from "../../../domain/signal/signal.ts";
-import type {
-  SignalFilter,
-  SignalQuery,
-  StoredSignal,
-} from "../../../domain/signal/stored-signal.ts";
-import { indexedBy, itemsOf, JOIN_NEXT, NOT_INDEXED } from "../dialect.ts";
+import type { SignalFilter, SignalQuery } from "../../../domain/signal/stored-signal.ts";
+import { indexedBy, itemsOf, NOT_INDEXED } from "../dialect.ts";
 import type { Reader, Value } from "../sql.ts";
 import { inOrder, LISTED_FIELDS, type MayHave, type Range } from "./block-ranges.ts";
+import type { Row } from "./intact.ts";
 
 /** Rows that one search reads: tens of milliseconds at most. */
 export const ROWS_LOOKED_AT_MAX = 20_000;
@@ -25,17 +22,14 @@ function folded(text: string): string {
   return text.toLowerCase().replaceAll("ς", "σ");
 }
 
-export const COLUMNS = `signals.id, desks.name AS desk, signals.received_at, signals.key_id, api_keys.label AS key_label,
+export const COLUMNS = `signals.seq, signals.desk_id, signals.hash, signals.id, desks.name AS desk, signals.received_at, signals.key_id, api_keys.label AS key_label,
   api_keys.last4 AS key_last4, ${fieldNames.map((name) => `signals.${name}`).join(", ")}`;
-export const JOINS = `${JOIN_NEXT} api_keys ON api_keys.id = signals.key_id
-  ${JOIN_NEXT} desks ON desks.id = signals.desk_id`;
+/** `LEFT`: a signal without a key or desk is damaged, and must not be skipped. */
+export const JOINS = `LEFT JOIN api_keys ON api_keys.id = signals.key_id
+  LEFT JOIN desks ON desks.id = signals.desk_id`;
 
 /** Reads one row more than the limit, to tell whether there are more. */
-export async function* rowsOf(
-  sql: Reader,
-  query: SignalQuery,
-  range: Range,
-): AsyncGenerator<StoredSignal> {
+export async function* rowsOf(sql: Reader, query: SignalQuery, range: Range): AsyncGenerator<Row> {
   const { limit, metadataUnitsMax, order } = query;
   const { symbol } = query.filter;
   const seqs = symbol === null ? null : await withSymbol(sql, query, range, symbol);
@@ -45,7 +39,7 @@ export async function* rowsOf(
     const count = Math.min(rowsMax, limit + 1 - read);
     const rows =
       seqs === null
-        ? await select<StoredSignal>(sql, query, rest, { columns: COLUMNS, joins: JOINS, count })
+        ? await select<Row>(sql, query, rest, { columns: COLUMNS, joins: JOINS, count })
         : await bySeq(sql, seqs.slice(read, read + count), order);
     yield* rows;
     const last = rows.at(-1);
@@ -82,24 +76,20 @@ async function withSymbol(
   return found.slice(0, query.limit + 1);
 }
 
-function bySeq(
-  sql: Reader,
-  seqs: readonly number[],
-  order: SignalQuery["order"],
-): Promise<StoredSignal[]> {
-  return sql.all<StoredSignal>(
+function bySeq(sql: Reader, seqs: readonly number[], order: SignalQuery["order"]): Promise<Row[]> {
+  return sql.all<Row>(
     `SELECT ${COLUMNS} FROM signals ${JOINS}
      WHERE signals.seq IN (SELECT CAST(value AS BIGINT) FROM ${itemsOf("$1")}) ORDER BY signals.seq ${inOrder[order]}`,
     JSON.stringify(seqs),
   );
 }
 
-function select<Row>(
+function select<Found>(
   sql: Reader,
   { deskId, filter, order }: SignalQuery,
   range: Range,
   { columns, joins = "", count }: { columns: string; joins?: string; count: number },
-): Promise<Row[]> {
+): Promise<Found[]> {
   const { from, values } = placesOf(deskId, range, joins);
   const given = (value: Value): string => `$${values.push(value)}`;
   const conditions = equal.flatMap((column) =>
@@ -107,7 +97,7 @@ function select<Row>(
   );
   if (filter.from !== null) conditions.push(`AND signals.received_at >= ${given(filter.from)}`);
   if (filter.to !== null) conditions.push(`AND signals.received_at < ${given(filter.to)}`);
-  return sql.all<Row>(
+  return sql.all<Found>(
     `SELECT ${columns} FROM ${from} ${conditions.join(" ")}
      ORDER BY signals.seq ${inOrder[order]} LIMIT ${given(count)}`,
     ...values,

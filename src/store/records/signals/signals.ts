@@ -7,8 +7,9 @@ import type {
 import type { SignalReader } from "../../../domain/storage/signals.ts";
 import { countAt, inOrder, type Range, rangesOf } from "./block-ranges.ts";
 import { indexedBy } from "../dialect.ts";
+import { damageOf, type Row, toSignal } from "./intact.ts";
 import { COLUMNS, JOINS, lastSeq, placesOf, ROWS_LOOKED_AT_MAX, rowsOf, searchOf } from "./rows.ts";
-import type { Reader } from "../sql.ts";
+import type { Reader, Value } from "../sql.ts";
 
 const HIGHEST_ID = "Z".repeat(26);
 
@@ -74,6 +75,7 @@ export function signals(sql: Reader) {
   } satisfies SignalReader;
 }
 
+/** Ends before a damaged signal, so that readers get what is before it; throws if that is the first. */
 async function list(sql: Reader, query: SignalQuery): Promise<SignalList> {
   const { limit, metadataUnitsMax = Infinity } = query;
   const found: StoredSignal[] = [];
@@ -86,8 +88,11 @@ async function list(sql: Reader, query: SignalQuery): Promise<SignalList> {
       return { signals: found, more: value?.id ?? null, searchedTo };
     }
     if (found.length === limit || units >= metadataUnitsMax) break;
-    found.push(value);
-    units += value.metadata?.length ?? 0;
+    const signal = toSignal(value);
+    if (signal === null && found.length === 0) throw await damageOf(sql, value);
+    if (signal === null) break;
+    found.push(signal);
+    units += signal.metadata?.length ?? 0;
   }
   await rows.return(null);
   return { signals: found, more: found.at(-1)?.id ?? null, searchedTo: null };
@@ -95,11 +100,7 @@ async function list(sql: Reader, query: SignalQuery): Promise<SignalList> {
 
 function getSignal(sql: Reader, deskId: number | null, id: string): Promise<StoredSignal | null> {
   const [ofDesk, values] = deskId === null ? ["", []] : ["AND signals.desk_id = $2", [deskId]];
-  return sql.get<StoredSignal>(
-    `SELECT ${COLUMNS} FROM signals ${JOINS} WHERE signals.id = $1 ${ofDesk}`,
-    id.toUpperCase(),
-    ...values,
-  );
+  return getWhere(sql, `signals.id = $1 ${ofDesk}`, id.toUpperCase(), ...values);
 }
 
 function findByClientId(
@@ -107,12 +108,23 @@ function findByClientId(
   deskId: number,
   clientSignalId: string,
 ): Promise<StoredSignal | null> {
-  return sql.get<StoredSignal>(
-    `SELECT ${COLUMNS} FROM signals ${JOINS}
-     WHERE signals.desk_id = $1 AND signals.client_signal_id = $2`,
-    deskId,
-    clientSignalId,
+  const condition = "signals.desk_id = $1 AND signals.client_signal_id = $2";
+  return getWhere(sql, condition, deskId, clientSignalId);
+}
+
+async function getWhere(
+  sql: Reader,
+  condition: string,
+  ...values: readonly Value[]
+): Promise<StoredSignal | null> {
+  const row = await sql.get<Row>(
+    `SELECT ${COLUMNS} FROM signals ${JOINS} WHERE ${condition}`,
+    ...values,
   );
+  if (row === null) return null;
+  const signal = toSignal(row);
+  if (signal === null) throw await damageOf(sql, row);
+  return signal;
 }
 
 async function deskIds(sql: Reader): Promise<number[]> {
@@ -121,10 +133,7 @@ async function deskIds(sql: Reader): Promise<number[]> {
 }
 
 /** Yields what the query finds, in its order. Returns the last row that it read, if it stopped there. */
-async function* search(
-  sql: Reader,
-  query: SignalQuery,
-): AsyncGenerator<StoredSignal, Bound | null, void> {
+async function* search(sql: Reader, query: SignalQuery): AsyncGenerator<Row, Bound | null, void> {
   const isSearch = searchOf(query.filter) !== null;
   let left = isSearch ? ROWS_LOOKED_AT_MAX : Infinity;
   for await (const range of ranges(sql, query)) {

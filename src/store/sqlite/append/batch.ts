@@ -3,8 +3,9 @@
  * thread, on the only connection that writes signals.
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
+import { type HashedSignal, hashOf, isIntact } from "../../../domain/signal/hash.ts";
 import { IdSequence } from "../../../domain/signal/id.ts";
-import { fieldNames, type Signal } from "../../../domain/signal/signal.ts";
+import { fieldNames } from "../../../domain/signal/signal.ts";
 import type { Submission } from "../../../domain/storage/append.ts";
 import {
   differencesOf,
@@ -41,10 +42,6 @@ interface Candidate {
   readonly id: string;
 }
 
-interface Stored extends Signal {
-  readonly id: string;
-}
-
 export class BatchCommitter {
   /** How long the last COMMIT took; 0 if the last transaction did not get that far. */
   commitMs = 0;
@@ -65,8 +62,8 @@ export class BatchCommitter {
     this.#blocks = new BlockWriter(db);
     this.#insertOne = db.query(insertOf(1));
     this.#insertSeveral = db.query(insertOf(STATEMENT_ROWS));
-    this.#findStored = db.query<Stored, [number, string]>(
-      `SELECT id, ${fieldNames.join(", ")} FROM signals
+    this.#findStored = db.query<HashedSignal, [number, string]>(
+      `SELECT ${INSERTED_COLUMNS.join(", ")} FROM signals
        WHERE desk_id = ? AND client_signal_id = ?`,
     );
     this.#findKey = db.query<KeyAtWork, [string]>(FIND_KEY);
@@ -189,6 +186,7 @@ export class BatchCommitter {
     const found = this.#findStored.get(deskId, signal.client_signal_id);
     if (found === null) throw new Error("a skipped signal has no original");
     if (found.id === candidate.id) return stored(candidate);
+    if (!isIntact(found)) return { kind: "damaged", id: found.id };
     const differs = differencesOf(found, signal);
     if (differs.length > 0) this.#countDiffering.run(deskId);
     return { kind: "duplicate", id: found.id, differs };
@@ -220,7 +218,7 @@ function refusalOf(error: unknown): Refusal {
   };
 }
 
-const INSERTED_COLUMNS = ["id", "desk_id", "key_id", "received_at", ...fieldNames];
+const INSERTED_COLUMNS = ["id", "desk_id", "key_id", "received_at", ...fieldNames, "hash"];
 
 function insertOf(rows: number): string {
   const row = `(${INSERTED_COLUMNS.map(() => "?").join(", ")})`;
@@ -231,7 +229,8 @@ function insertOf(rows: number): string {
 /** In the order of {@link INSERTED_COLUMNS}. */
 function valuesOf({ id, submission }: Candidate): SQLQueryBindings[] {
   const { deskId, keyId, receivedAt, signal } = submission;
-  return [id, deskId, keyId, receivedAt, ...fieldNames.map((column) => signal[column])];
+  const fields = fieldNames.map((column) => signal[column]);
+  return [id, deskId, keyId, receivedAt, ...fields, hashOf(id, submission)];
 }
 
 /** Splits candidates into groups of {@link STATEMENT_ROWS}, then the rest one by one. */

@@ -1,6 +1,7 @@
 /** Checks everything in a database file, and changes nothing. */
 import { Database } from "bun:sqlite";
 import type { TSchema } from "@sinclair/typebox";
+import { describeDamaged, type HashedSignal, isIntact } from "../../../domain/signal/hash.ts";
 import { BODY_BYTES_MAX, SignalBody } from "../../../domain/signal/signal.ts";
 import type { Check, Verification } from "../../../domain/storage/files.ts";
 import { BLOCK_SIGNALS, type Listed, lists } from "../../records/signals/block-ranges.ts";
@@ -108,7 +109,22 @@ const checks: Readonly<Record<string, (db: Database) => string[]>> = {
       ).map(({ rowid }) => `row ${rowid} of ${table} has a control character in its ${column}`),
     ),
   ],
+
+  /** This finds every other value of a signal that was not sent. */
+  hashes: (db) => damagedSignals(db, [0, Number.MAX_SAFE_INTEGER], PROBLEMS_TOLD_MAX),
 };
+
+/** In a range of `seq`, and at most `max`. */
+export function damagedSignals(db: Database, [from, to]: [number, number], max: number): string[] {
+  const sql = "SELECT * FROM signals NOT INDEXED WHERE seq BETWEEN ? AND ?";
+  const damaged: string[] = [];
+  for (const row of db.query<HashedSignal, [number, number]>(sql).iterate(from, to)) {
+    if (isIntact(row)) continue;
+    damaged.push(describeDamaged(row));
+    if (damaged.length === max) break;
+  }
+  return damaged;
+}
 
 /** Searches would skip these, although they have what is searched for. */
 function incompleteBlocks(db: Database): number[] {

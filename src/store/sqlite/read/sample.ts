@@ -4,7 +4,7 @@ import type { Sample } from "../../../domain/storage/files.ts";
 import { DamageError, explainFailure } from "../files/failures.ts";
 import { problemOfTables } from "./read.ts";
 import { compareSchema, describeDifferences } from "../files/schema.ts";
-import { POSSIBLE } from "../copies/verify.ts";
+import { damagedSignals, POSSIBLE } from "../copies/verify.ts";
 
 /** Rows that lie together: a few pages, so that a slow disk does not overrun the time by much. */
 const CHUNK_ROWS = 64;
@@ -49,6 +49,8 @@ function readSignals(db: Database, path: string, milliseconds: number): number {
     if (isSound.get(from - 1, from + CHUNK_ROWS)?.ok !== 1) {
       throw new DamageError(path, `a signal from seq ${from} on, or its entry in an index`);
     }
+    const [damaged] = damagedSignals(db, [from, from + CHUNK_ROWS - 1], 1);
+    if (damaged !== undefined) throw new DamageError(path, damaged);
     chunk = (chunk + STRIDE) % chunks;
   }
   return chunks === 0 ? 1 : done / chunks;
