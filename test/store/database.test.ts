@@ -309,7 +309,7 @@ describe("the database", () => {
       "SELECT name FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%' AND NOT strict";
     expect(db.query(notStrict).values()).toEqual([]);
     const columns = db.query("SELECT name FROM pragma_table_info('signals')").values().flat();
-    const added = ["seq", "id", "desk_id", "key_id", "received_at"];
+    const added = ["seq", "id", "desk_id", "key_id", "received_at", "hash"];
     expect(new Set(columns)).toEqual(new Set([...added, ...fieldNames]));
   });
 
