@@ -38,6 +38,7 @@ CREATE TABLE desks (
   archived_at          bigint,              -- ms; its keys and members are refused since then
   differing_duplicates bigint  NOT NULL DEFAULT 0, -- duplicates that differed from their original
   passkeys_required    integer NOT NULL DEFAULT 0, -- 1: its members sign in with passkeys only
+  keeps_sent           integer NOT NULL DEFAULT 1, -- 0: what rejected requests and differing duplicates sent is not kept
   keys_max             integer NOT NULL DEFAULT 100 -- limit on active keys; those in the overlap of a rotation do not count
 );
 
@@ -254,4 +255,23 @@ CREATE TABLE repeats (
   last_at     bigint NOT NULL, -- ms, the newest duplicate
   differed_at bigint NOT NULL, -- ms, the newest that differed; 0: none did
   PRIMARY KEY (desk_id, signal_id, key_id)
+);
+
+-- What requests sent that stored nothing: the latest rejected ones of each desk, and the latest duplicates of each
+-- signal that differ from it. Without what looks like a key.
+CREATE TABLE sent (
+  desk_id          integer NOT NULL,
+  signal_id        text   COLLATE "C" NOT NULL, -- the signal that the duplicate repeats; '': it was rejected
+  request_id       text   COLLATE "C" NOT NULL, -- UUIDv7, rises with time
+  key_id           text   COLLATE "C" NOT NULL,
+  at               bigint NOT NULL,  -- ms
+  status           integer,          -- the answer's; NULL: a duplicate
+  error            text   COLLATE "C",
+  fields           text   COLLATE "C", -- JSON: invalid field -> reason
+  more_fields      integer,          -- invalid fields beyond those
+  message          text   COLLATE "C",
+  client_signal_id text   COLLATE "C", -- NULL: it cannot be read, or a duplicate
+  body             text   COLLATE "C" NOT NULL, -- its start; of a duplicate the values that differ, as a JSON object
+  body_bytes       integer,          -- of the whole body; NULL: a duplicate
+  PRIMARY KEY (desk_id, signal_id, request_id)
 );

@@ -10,6 +10,7 @@ CREATE TABLE desks (
   archived_at          INTEGER,             -- ms; its keys and members are refused since then
   differing_duplicates INTEGER NOT NULL DEFAULT 0, -- duplicates that differed from their original
   passkeys_required    INTEGER NOT NULL DEFAULT 0, -- 1: its members sign in with passkeys only
+  keeps_sent           INTEGER NOT NULL DEFAULT 1, -- 0: what rejected requests and differing duplicates sent is not kept
   keys_max             INTEGER NOT NULL DEFAULT 100 -- limit on active keys; those in the overlap of a rotation do not count
 ) STRICT;
 

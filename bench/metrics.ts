@@ -5,6 +5,17 @@ const ROUNDS = 7;
 const SIGNALS = 1_000_000;
 const DESKS = 100;
 
+const sent = {
+  source: "venue_2",
+  type: "crypto",
+  symbol: "BTC/USDT",
+  side: "open",
+  direction: null,
+  price: null,
+  quantity: null,
+  client_signal_id: null,
+  metadata: null,
+} as const;
 const requests = new RequestMetrics();
 const owners = Array.from({ length: DESKS * 2 }, (_, index) => ({
   keyId: `01KEY${index}`,
@@ -22,7 +33,8 @@ function round(): number {
     // As an exchange does it: one look at the clock, one object.
     const durationMs = performance.now() - startedAt + 1;
     const appended = { deduped: false, id: "01SIGNAL" } as const;
-    requests.accepted(owner, { receivedAt, signalTime: receivedAt - 20, appended, durationMs });
+    const signal = { ...sent, signal_time: receivedAt - 20 };
+    requests.accepted(owner, { requestId: "", receivedAt, signal, appended, durationMs });
   }
   return ((performance.now() - startedAt) * 1e6) / SIGNALS;
 }

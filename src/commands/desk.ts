@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { Option } from "commander";
 import { hasNamedHost } from "../http/address.ts";
 import { askConsoleUrl } from "../ops/client.ts";
+import { ADMIN } from "../domain/storage/author.ts";
 import { SIGNALS_COUNTED_MAX } from "../domain/desk/desk.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
 import { placeName } from "../lib/place.ts";
@@ -189,6 +190,34 @@ Passkeys need a host name: start serve with --console-url, such as https://conso
   },
 });
 
+const keepSentCommand = defineCommand({
+  name: "keep-sent",
+  description:
+    "keep what a desk's rejected requests and differing duplicates sent (the default), or not",
+  arguments: [deskArgument("<name>")],
+  options: [new Option("--off", "delete what is kept, and only count requests from now on")],
+  adds: "data and json",
+  notes: `
+Shown in the desk's console, whose members can change this, too, and by signalbox signals rejects. What looks
+like a key or a password is never kept.`,
+  examples: ["signalbox desk keep-sent alpha --off", "signalbox desk keep-sent alpha"],
+  run: async ({ off, json, data }: DataOptions & { off?: true }, name: string) => {
+    const isKept = off !== true;
+    const desk = await withStorage(data, async ({ registry, activity }) => {
+      await registry.keepSent(name, isKept, ADMIN);
+      const changed = await registry.getDesk(name);
+      if (!isKept) await activity.forgetSent(changed.id);
+      return changed;
+    });
+    if (json) printChanged(desk);
+    printNote(
+      isKept
+        ? `What the rejected requests of desk "${name}" send is kept.`
+        : `What the rejected requests of desk "${name}" sent was deleted, and none is kept from now on.`,
+    );
+  },
+});
+
 export const deskCommand = defineGroup({
   name: "desk",
   description: "create, list, rename and archive desks",
@@ -198,6 +227,7 @@ export const deskCommand = defineGroup({
     renameCommand,
     limitCommand,
     requirePasskeysCommand,
+    keepSentCommand,
     archiveCommand,
   ],
   notes: "The commands for the people who use a desk's console are under: signalbox member",

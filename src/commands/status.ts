@@ -21,8 +21,8 @@ export const statusCommand = defineCommand({
   description: "show the server, its desks, and what needs attention",
   adds: "data and json",
   notes: `
-Shows the server's version and addresses, each desk's latest signal, the rate, the last backup, the disk and
-the certificate, then what needs attention (such as a revoked key that still sends), each with what to type.
+Shows the server's version and addresses, each desk's latest signal, the rate, the last backup, the disk, the
+certificate, who sends unknown keys (docs/operations.md says how to find the key), then what needs attention (such as a revoked key that still sends), each with what to type.
 Works without a running server, too. Exits with code 0 whatever needs attention, and with 1 if the database
 cannot be read: use healthcheck for a supervisor.`,
   examples: ["signalbox status", "signalbox status --json | jq '.attention'"],
@@ -88,12 +88,31 @@ function printStatus(status: Status): void {
       SYMBOL: { cell: ({ latest_signal }) => latest_signal?.symbol ?? "-", leaveOut: 1 },
     });
   }
+  printUnknownKeys(server);
   printData("");
   if (attention.length === 0) printData("Nothing needs attention.");
   for (const { problem, next } of attention) {
     printData(`! ${showHidden(problem)}`);
     if (next !== null) printData(`  ${showHidden(next)}`);
   }
+}
+
+/** Of those with the most requests. */
+const UNKNOWN_KEYS_SHOWN = 5;
+
+function printUnknownKeys(server: ServerStatus | null): void {
+  const { keys = [], others = 0 } = server?.unknown_keys ?? {};
+  if (keys.length === 0) return;
+  const shown = keys.slice(0, UNKNOWN_KEYS_SHOWN);
+  const more = keys.slice(shown.length).reduce((sum, key) => sum + key.count, others);
+  printData("");
+  printTable(shown, {
+    "UNKNOWN KEY FROM": ({ address }) => address || "-",
+    "HASH OF ITS START": ({ hash }) => hash ?? "none",
+    REQUESTS: { cell: (key) => count(key.count), number: true },
+    LATEST: ({ at }) => formatTime(at),
+  });
+  if (more > 0) printData(`${plural(more, "more request")} had an unknown key: see --json.`);
 }
 
 function describeServer({ server, data }: Status): string {

@@ -65,6 +65,8 @@ interface AppErrorDetail {
   readonly fields?: FieldReasons;
   /** How many more unknown fields there are than `fields` lists. */
   readonly unlistedFields?: number;
+  /** Of a body that was read, for its desk. Not in the answer. */
+  readonly clientSignalId?: string;
   /** Sent as `Retry-After`: whole seconds, at least 1. */
   readonly retryAfterS?: number;
   /** Sent as `Allow`, for `method_not_allowed`. */

@@ -3,11 +3,12 @@ import type { Elysia } from "elysia";
 import { AppError } from "../domain/errors.ts";
 import { isWellFormedKey, keyState } from "../domain/key/key.ts";
 import type { FeedStore, Reader } from "../domain/storage/feed.ts";
-import { presentedKey } from "../http/credentials.ts";
+import { presentedKey, textOfKey } from "../http/credentials.ts";
 import { Exchange, type ExchangeService, type Server } from "../http/exchange.ts";
 import type { KnownPeers } from "../http/limits/known-peers.ts";
 import { type Description, describeOn } from "../http/openapi.ts";
 import type { RefusedKeys } from "../http/limits/refused-keys.ts";
+import type { UnknownKeys } from "../http/limits/unknown-keys.ts";
 import { createApp, noSuchRoute, targetOf } from "../http/routes.ts";
 import { requireHttps, requireOneHost } from "../http/transport.ts";
 import { forReaders } from "./errors.ts";
@@ -34,6 +35,7 @@ export interface FeedInterface extends FeedService {
   readonly store: FeedStore;
   readonly known: KnownPeers;
   readonly refusedKeys: RefusedKeys;
+  readonly unknownKeys: UnknownKeys;
   readonly description: () => Description;
 }
 
@@ -87,6 +89,10 @@ async function getFeed(service: FeedInterface, exchange: Exchange): Promise<Resp
     };
     return await readFeed(service, exchange, access);
   } catch (error) {
+    if (exchange.reader === null && error instanceof AppError && error.code === "unauthorized") {
+      const address = exchange.client() ?? "";
+      service.unknownKeys.record(address, textOfKey(request.headers), service.now());
+    }
     return refuse(service, exchange, error);
   }
 }

@@ -28,6 +28,11 @@ export function presentedKey(headers: Headers): string {
   return xApiKey === null || xApiKey === key ? key : refuse("twoKeys");
 }
 
+/** What stands in the place of a key, whatever its form; null: nothing. */
+export function textOfKey(headers: Headers): string | null {
+  return headers.get("authorization")?.replace(/^bearer +/i, "") ?? headers.get("x-api-key");
+}
+
 function formError(authorization: string): keyof typeof messages {
   if (authorization.toLowerCase() === "bearer") return "emptyKey";
   return looksLikeKey(authorization) ? "noScheme" : "otherScheme";

@@ -2,7 +2,8 @@
 import type { Context } from "elysia";
 import type { Logger } from "pino";
 import { AppError, UNKNOWN_FIELD } from "../domain/errors.ts";
-import type { RequestObserver } from "../domain/activity/activity.ts";
+import type { Refused, RequestObserver } from "../domain/activity/activity.ts";
+import type { Signal } from "../domain/signal/signal.ts";
 import type { Appended, Identity } from "../domain/storage/append.ts";
 import type { Reader } from "../domain/storage/feed.ts";
 import { errorResponse } from "./error-response.ts";
@@ -26,11 +27,11 @@ export interface ExchangeService {
 }
 
 /** Uses `private`: `#` is measurably slower on the path of a signal. */
-export class Exchange {
+export class Exchange implements Refused {
   readonly request: Request;
   readonly requestId = Bun.randomUUIDv7();
-  /** The whole body has arrived. */
-  isBodyRead = false;
+  /** Null until all of it has arrived. */
+  body: Uint8Array | null = null;
   /** The owner of the key, which may be revoked or expired. */
   identity: Identity | null = null;
   /** The same of a read key, for the log. */
@@ -45,19 +46,19 @@ export class Exchange {
     this.server = server;
   }
 
+  get headers(): Headers {
+    return this.request.headers;
+  }
+
   /** Null when the connection is gone. */
   peer(): string | null {
     return this.server?.requestIP(this.request)?.address ?? null;
   }
 
-  recordAcceptance(
-    owner: Identity,
-    receivedAt: number,
-    signalTime: number | null,
-    appended: Appended,
-  ): void {
+  recordAcceptance(owner: Identity, receivedAt: number, signal: Signal, appended: Appended): void {
     const durationMs = performance.now() - this.startedAt;
-    const acceptance = { receivedAt, signalTime, appended, durationMs };
+    const { requestId } = this;
+    const acceptance = { requestId, receivedAt, signal, appended, durationMs };
     this.tell((observer) => observer.accepted(owner, acceptance));
   }
 
@@ -73,7 +74,7 @@ export class Exchange {
     const response = errorResponse(error, this.requestId);
     this.logRefusal(response.status, error);
     this.recordRefusal(error);
-    const isSending = !this.isBodyRead && closesWhileSending(this.request, this.service.listener);
+    const isSending = this.body === null && closesWhileSending(this.request, this.service.listener);
     return this.retire(isSending ? answerWhileSending(this.request, response) : response);
   }
 
@@ -106,7 +107,7 @@ export class Exchange {
     const appError = error instanceof AppError ? error : null;
     if (appError === null && this.request.signal.aborted) return;
     this.tell((observer) => {
-      observer.rejected(this.identity, this.service.now(), this.requestId, appError);
+      observer.rejected(this.identity, this.service.now(), this.requestId, appError, this);
     });
   }
 
@@ -123,7 +124,7 @@ export class Exchange {
   }
 
   /** Undefined when the connection is gone. */
-  private client(): string | undefined {
+  client(): string | undefined {
     const peer = this.peer();
     const { trustedProxies } = this.service.transport;
     return peer === null ? undefined : trustedProxies.clientOf(this.request.headers, peer);

@@ -67,11 +67,11 @@ async function postSignal(service: PublicInterface, exchange: Exchange): Promise
     service.rateLimiter.take(deskId, performance.now());
     requireJson(headers);
     const body = await readBody(request);
-    exchange.isBodyRead = true;
+    exchange.body = body;
     const signal = parseSignal(body);
     const receivedAt = service.now();
     const appended = await service.store.append({ keyId, deskId, receivedAt, signal });
-    exchange.recordAcceptance(owner, receivedAt, signal.signal_time, appended);
+    exchange.recordAcceptance(owner, receivedAt, signal, appended);
     if (appended.deduped && appended.differs.length > 0) {
       const { id: signal_id, differs } = appended;
       const line = { request_id: requestId, desk: deskName, key_id: keyId, signal_id, differs };

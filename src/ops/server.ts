@@ -5,6 +5,7 @@ import { UserError } from "../lib/errors.ts";
 import { type Address, explainBindError } from "../http/address.ts";
 import type { Outage } from "../domain/storage/append.ts";
 import type { AcmeStatus } from "../http/acme/report.ts";
+import type { UnknownKeys } from "../http/limits/unknown-keys.ts";
 import type { BackupStatus } from "../backups/backups.ts";
 
 export const SOCKET_NAME = "ops.sock";
@@ -55,6 +56,8 @@ export interface ServerStatus {
   readonly refused_keys?: readonly { readonly key_id: string; readonly at: number }[];
   /** Ids of damaged signals that were asked for since the start. An earlier version has none. */
   readonly damaged_signals?: readonly string[];
+  /** Requests with keys that no desk has, since the start. An earlier version has none. */
+  readonly unknown_keys?: ReturnType<UnknownKeys["list"]>;
 }
 
 /** What both interfaces serve. */

@@ -29,6 +29,7 @@ import { KnownPeers } from "../http/limits/known-peers.ts";
 import type { Listener } from "../http/listener.ts";
 import { RefusalLog } from "../http/limits/refusal-log.ts";
 import { RefusedKeys } from "../http/limits/refused-keys.ts";
+import { UnknownKeys } from "../http/limits/unknown-keys.ts";
 import type { Certificate } from "../http/tls.ts";
 import { TrustedProxies } from "../http/transport.ts";
 import { BackupJob, type BackupWork } from "../backups/backups.ts";
@@ -160,6 +161,7 @@ async function openParts(
     feed: new Feed(storage, commits),
     damaged,
     refusedKeys: new RefusedKeys(),
+    unknownKeys: new UnknownKeys(),
     certificates,
     metrics,
     connections: planConnections(config, log),

@@ -22,6 +22,8 @@ import { Listener } from "../http/listener.ts";
 import { RateLimiter } from "../http/limits/rate.ts";
 import type { RefusalLog } from "../http/limits/refusal-log.ts";
 import type { RefusedKeys } from "../http/limits/refused-keys.ts";
+import { UnknownKeys } from "../http/limits/unknown-keys.ts";
+import { textOfKey } from "../http/credentials.ts";
 import { type TrustedProxies, transportPolicy } from "../http/transport.ts";
 import type { BackupJob } from "../backups/backups.ts";
 import type { DamagedSignals } from "../ops/damaged-signals.ts";
@@ -52,6 +54,7 @@ export interface Parts {
   readonly feed: Feed;
   readonly damaged: DamagedSignals;
   readonly refusedKeys: RefusedKeys;
+  readonly unknownKeys: UnknownKeys;
   readonly certificates: Certificates;
   readonly connections: ConnectionPlan;
   readonly known: Readonly<Record<"public" | "read", KnownPeers>>;
@@ -66,9 +69,8 @@ export function serveHealth(
   running: Running,
   opened: AsyncDisposableStack,
 ): Address | null {
-  const { config, log, storage, feed, refusedKeys, certificates, connections, metrics, now } =
-    parts;
-  const { damaged } = parts;
+  const { config, log, storage, feed, damaged, refusedKeys, unknownKeys } = parts;
+  const { certificates, connections, metrics, now } = parts;
   const { dataDir } = config;
   const startedAt = now();
   let ops: Address | null = null;
@@ -95,6 +97,7 @@ export function serveHealth(
       outage: storage.queue.outage,
       refused_keys: refusedKeys.list(),
       damaged_signals: damaged.list(),
+      unknown_keys: unknownKeys.list(),
     };
   };
   const files = filesOf(whereOf(config));
@@ -114,7 +117,7 @@ export function serveHealth(
 
 export function serveSignals(parts: Parts, activity: ActivityRecorder | null): Listener {
   const { config, log, refusals, now } = parts;
-  const noted = [parts.metrics.requests, noteRefused(parts.refusedKeys)];
+  const noted = [parts.metrics.requests, noteRefused(parts)];
   // Kept when a new certificate starts another server.
   const shared = {
     store: parts.storage,
@@ -137,23 +140,26 @@ export function serveSignals(parts: Parts, activity: ActivityRecorder | null): L
   return listener;
 }
 
-/** Notes keys that have ended, also without a console, which keeps counts. */
-function noteRefused(refusedKeys: RefusedKeys): RequestObserver {
+/** Notes keys that have ended, also without a console, which keeps counts, and keys that are unknown. */
+function noteRefused({ refusedKeys, unknownKeys }: Parts): RequestObserver {
   return {
     accepted: () => {},
-    rejected: (owner, at, _, error) => {
-      if (owner !== null && error?.code === "unauthorized") refusedKeys.record(owner.keyId, at);
+    rejected: (owner, at, _, error, refused) => {
+      if (error?.code !== "unauthorized") return;
+      if (owner !== null) refusedKeys.record(owner.keyId, at);
+      else unknownKeys.record(refused.client() ?? "", textOfKey(refused.headers), at);
     },
   };
 }
 
 export function serveFeed(listen: Address, parts: Parts): Listener {
-  const { config, storage, refusedKeys, certificates, trustedProxies, known } = parts;
+  const { config, storage, refusedKeys, unknownKeys, certificates, trustedProxies, known } = parts;
   const shared = {
     ...feedService(parts),
     store: storage,
     known: known.read,
     refusedKeys,
+    unknownKeys,
     transport: transportPolicy(listen, config.tls !== null, trustedProxies),
     description: describeOnce(() => feedDescription as string),
   };

@@ -116,11 +116,35 @@ test("an ended key that is still in use, and a signal with duplicates of other c
     [`/keys/${keyId}`, "Something still sends with this key"],
     [`/signals/${String(body["id"])}`, "It had other content"],
     ["/activity/differing", "price, quantity"],
+    [`/activity/differing/${String(body["id"])}`, "not sent"],
+    ["/signals?duplicates=differing", "differing"],
   ] as const) {
     await openUntil(page, path, page.getByText(text));
     await expectAccessible(page);
   }
   expect(complaints).toEqual([]);
+});
+
+test("what a rejected request sent, and whether that is kept; without a script, too", async () => {
+  const { desk, page, complaints, context } = await openDesk(openWindow, "alpha");
+  const sent = { ...signal, side: "up", [LONG]: LONG, metadata: { text: `${LONG} `.repeat(20) } };
+  expect((await desk.post({ ...sent, client_signal_id: LONG })).status).toBe(422);
+  await openUntil(page, "/activity", page.getByText("must be one of: open, close"));
+  await page.getByRole("link", { name: "must be one of" }).click();
+  await page.getByText("← must be one of: open, close").waitFor();
+  await expectAccessible(page);
+  const url = page.url();
+  await expectPage(page, "/activity/kept", "What requests sent");
+  expect(complaints).toEqual([]);
+
+  const { cookies } = await context.storageState();
+  const plain = await openWindow(desk.url, { javaScriptEnabled: false });
+  await plain.context.addCookies(cookies);
+  await plain.page.goto(url);
+  await plain.page.getByText("← must be one of: open, close").waitFor();
+  await plain.page.getByRole("link", { name: "Stop keeping it" }).click();
+  await plain.page.getByRole("button", { name: "Stop keeping, and delete" }).click();
+  await plain.page.getByRole("button", { name: "Keep what requests sent" }).waitFor();
 });
 
 /** Of what the browser is made to do. */

@@ -96,7 +96,7 @@ test("a revoked key is found beside a hundred that got 401 while their desk was 
   const refused = [...Array.from({ length: 100 }, (_, number) => `active-${number}`), id];
   const keysStillInUse = (_desk: number, _since: number, max: number) => refused.slice(0, max);
   const { stillInUse } = await withStorage(dataDir, (storage) =>
-    readStored({ ...storage, activity: { keysStillInUse } }, null, Date.now()),
+    readStored({ ...storage, activity: { ...storage.activity, keysStillInUse } }, null, Date.now()),
   );
   expect(stillInUse).toMatchObject([{ id, state: "revoked" }]);
 });

@@ -86,6 +86,34 @@ describe("status", () => {
     expect(readFileSync(file, "utf8")).toBe("damaged");
   });
 
+  test("lists who sends unknown keys, to either interface, by the hash of the key's start", async () => {
+    const address = `127.0.0.1:${await freePort()}`;
+    const { dataDir, url } = await startServe(["--read-listen", address]);
+    await mintKey(dataDir);
+    expect((await cliHere(["status", "--data", dataDir])).stdout).not.toContain("UNKNOWN KEY");
+    const wrong = `sbk_12${"0".repeat(60)}`;
+    for (let count = 0; count < 2; count += 1) expect((await post(url, wrong)).status).toBe(401);
+    await fetch(`http://${address}/feed`, { headers: { Authorization: `Bearer ${wrong}` } });
+    await fetch(`http://${address}/feed`);
+    // As docs/operations.md says to compute it.
+    const file = join(temporaryFolder(), "key.txt");
+    writeFileSync(file, `${wrong}\n`);
+    const hash = await Bun.$`head -c 8 ${file} | sha256sum | head -c 12`.text();
+    expect((await statusOf(dataDir)).server).toMatchObject({
+      unknown_keys: {
+        keys: [
+          { address: "127.0.0.1", hash, count: 3 },
+          { address: "127.0.0.1", hash: null, count: 1 },
+        ],
+        others: 0,
+      },
+    });
+    const { stdout } = await cliHere(["status", "--data", dataDir]);
+    expect(stdout).toMatch(new RegExp(`^127\\.0\\.0\\.1 +${hash} +3 +\\d{4}-`, "m"));
+    expect(stdout).toMatch(/^127\.0\.0\.1 +none +1 +/m);
+    expect(stdout).not.toContain(wrong.slice(0, 6));
+  });
+
   test("shows the server's addresses, the latest signals, the rate and the backup", async () => {
     const backups = temporaryFolder();
     const ops = `127.0.0.1:${await freePort()}`;

@@ -22,7 +22,7 @@ export const rateLimited: RejectReason = {
 };
 
 export function batchOf(...minutes: KeyMinute[]): ActivityBatch {
-  return { minutes, repeats: [] };
+  return { minutes, repeats: [], bodies: [], values: [] };
 }
 
 export function minuteOf(at: number, minute: Partial<KeyMinute> = {}): KeyMinute {

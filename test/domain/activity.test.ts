@@ -90,7 +90,7 @@ test("what a locked file refuses is read with what it has, and is written later"
       minuteOf(NOW, { stored: 1, unauthorized: 1, lastAt }),
       rejectsOf([age + 1], NOW, { lastAt }),
     ];
-    const batch = { minutes, repeats: [repeatsOf("a", differs, { lastAt })] };
+    const batch = { ...batchOf(...minutes), repeats: [repeatsOf("a", differs, { lastAt })] };
     expect(await free.write(batch)).toBeNull();
     expect(await activity.write(batch)).toBe(
       age > 0 ? "another process has locked the database" : null,

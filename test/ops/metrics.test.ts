@@ -6,6 +6,7 @@ import { AppError } from "../../src/domain/errors.ts";
 import type { StorageFigures } from "../../src/domain/storage/figures.ts";
 import { DAY_MS } from "../../src/lib/text/time.ts";
 import { Metrics } from "../../src/ops/metrics/metrics.ts";
+import { emptySignal } from "../store/_signal.ts";
 import { RequestMetrics } from "../../src/ops/metrics/requests.ts";
 import { DESKS_MAX, KEYS_MAX } from "../../src/ops/metrics/text.ts";
 import { VERSION } from "../../src/lib/version.ts";
@@ -68,6 +69,11 @@ describe("requests", () => {
       '{field="unknown"}': 1,
     });
     expect(await valuesOf(dataDir, "signalbox_unknown_key_requests_total")).toEqual({ "": 2 });
+    const sources = await valuesOf(dataDir, "signalbox_unknown_key_source_requests_total");
+    expect(Object.values(sources).reduce((sum, count) => sum + count)).toBe(2);
+    expect(Object.keys(sources)[0]).toMatch(
+      /^\{address="127\.0\.0\.1",key_hash="([0-9a-f]{12}|none)"\}$/,
+    );
     expect(await valuesOf(dataDir, "signalbox_duplicates_total")).toEqual({ "": 2 });
     expect(await valuesOf(dataDir, "signalbox_differing_duplicates_total")).toEqual({ "": 1 });
     expect(await valuesOf(dataDir, "signalbox_desk_requests_total")).toEqual({
@@ -148,7 +154,8 @@ describe("desks and keys", () => {
     const appended = { id: "", deduped: false } as const;
     for (let n = 0; n < 3_000; n += 1) {
       const owner = { keyId: `key-${n}`, deskId: 1, deskName: "alpha" };
-      requests.accepted(owner, { receivedAt: n, signalTime: null, appended, durationMs: 1 });
+      const sent = { requestId: "", receivedAt: n, signal: emptySignal };
+      requests.accepted(owner, { ...sent, appended, durationMs: 1 });
     }
     expect([0, 1_999, 2_000, 2_999].map((n) => requests.lastUseOf(`key-${n}`))).toEqual([
       null,
@@ -401,6 +408,8 @@ async function everyMetric(): Promise<ReadonlyMap<string, string>> {
   const { key } = await mintByCommand(server.dataDir);
   const sent = await callUrl(server.url, "/v1/signals", posting(key, signal, trusting));
   expect(sent.status).toBe(201);
+  const unknown = posting(`sbk_${"0".repeat(64)}`, signal, trusting);
+  expect((await callUrl(server.url, "/v1/signals", unknown)).status).toBe(401);
   await server.logged("backup sent");
   const { samples, types } = await scrape(server.dataDir);
   const names = new Set([...samples.keys()].flatMap(metricsIn));

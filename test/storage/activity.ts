@@ -11,7 +11,8 @@ import { DAY_MS, HOUR_MS } from "../../src/lib/text/time.ts";
 import { rejection } from "../kit/setup.ts";
 import { batchOf, minuteOf, repeatsOf } from "../domain/_activity.ts";
 import { START, start } from "./start.ts";
-import { rejectsTests } from "./rejects.ts";
+import { rejectsTests } from "./activity/rejects.ts";
+import { sentTests } from "./activity/sent.ts";
 
 export function activityTests(): void {
   test("buckets add up, by desk and by key, in minutes, hours and days", async () => {
@@ -92,6 +93,7 @@ export function activityTests(): void {
   });
 
   describe("rejected requests", rejectsTests);
+  describe("what was sent", sentTests);
 
   test("duplicates add up by signal, and those that differ by signal and key, the latest first", async () => {
     const { read, write, activity } = await startRepeats();
@@ -164,7 +166,7 @@ async function startRepeats() {
   return {
     activity,
     write: async (...repeats: ReturnType<typeof repeatsOf>[]) =>
-      activity.write({ minutes: [], repeats }),
+      activity.write({ ...batchOf(), repeats }),
     read: async (query: Partial<DifferingQuery> = {}) =>
       activity.differing({ deskId: 1, before: null, limit: 10, ...query }),
   };

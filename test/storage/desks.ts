@@ -31,6 +31,7 @@ export function desksTests(): void {
         archived_at: null,
         differing_duplicates: 0,
         passkeys_required: false,
+        keeps_sent: true,
         keys_max: 100,
       },
       created: true,

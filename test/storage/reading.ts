@@ -23,6 +23,9 @@ export function readingTests(): void {
       { key_id: second },
       { from: moment, to: moment + 10_000 },
       { symbol: "NONE" },
+      { ids: [3, 8, 20, 21, 44].map((index) => all[index]?.id ?? "") },
+      { ids: all.map(({ id }) => id), symbol: "RARE", side: "close", from: moment },
+      { ids: [] },
     ]) {
       for (const deskId of [alpha.deskId, null]) {
         for (const order of ["newest", "oldest"] as const) {
@@ -250,6 +253,7 @@ const fits = (signal: StoredSignal, { deskId, filter }: SignalQuery, desk: numbe
   (["source", "type", "side", "direction", "key_id"] as const).every(
     (column) => filter[column] === null || filter[column] === signal[column],
   ) &&
+  (filter.ids?.includes(signal.id) ?? true) &&
   signal.symbol.toLowerCase().includes(filter.symbol?.toLowerCase() ?? "") &&
   (filter.from === null || signal.received_at >= filter.from) &&
   (filter.to === null || signal.received_at < filter.to);

@@ -492,6 +492,18 @@ describe("two databases with a shared history", () => {
     expect(query(second.dataDir, hash)).toEqual([{ hash: "another" }]);
   });
 
+  test("a desk that keeps nothing of what requests sent stays so", async () => {
+    const { first, second, restoreFirst } = await part(addMember);
+    const kept = "SELECT keeps_sent AS kept FROM desks";
+    edit(second.path, "UPDATE desks SET keeps_sent = 0");
+    restoreFirst();
+    expect(query(second.dataDir, kept)).toEqual([{ kept: 0 }]);
+    edit(second.path, "UPDATE desks SET keeps_sent = 1");
+    edit(first.path, "UPDATE desks SET keeps_sent = 0");
+    restoreFirst();
+    expect(query(second.dataDir, kept)).toEqual([{ kept: 0 }]);
+  });
+
   test("take everything else from the backup", async () => {
     const { first, second, restoreFirst } = await part(addMember);
     const before = rowsOf(first.dataDir);

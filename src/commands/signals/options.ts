@@ -79,6 +79,7 @@ export async function toChoice(registry: Registry, options: FilterOptions): Prom
     side: options.side ?? null,
     direction: options.direction ?? null,
     key_id: key === undefined ? null : (await keyNamed(registry, key, { desk })).id,
+    ids: null,
     from,
     to,
   };

@@ -1,4 +1,4 @@
-/** `signalbox signals …`: read the stored signals. `tail.ts` and `export.ts` have two of the commands. */
+/** `signalbox signals …`: read the stored signals. Some of its commands have files of their own. */
 import { Argument, Option } from "commander";
 import { NotFoundError } from "../../lib/errors.ts";
 import { escapeHidden, showHidden } from "../../lib/text/hidden.ts";
@@ -19,6 +19,7 @@ import {
   toDeskId,
 } from "./options.ts";
 import { CHUNK, ndjsonPrinter, tablePrinter } from "./output.ts";
+import { rejectsCommand } from "./rejects.ts";
 import { tailCommand } from "./tail.ts";
 
 const listCommand = defineCommand({
@@ -110,12 +111,13 @@ function momentOf(ms: number): string {
 
 export const signalsCommand = defineGroup({
   name: "signals",
-  description: "list, show, follow and export the stored signals",
-  commands: [listCommand, showCommand, tailCommand, exportCommand],
+  description: "list, show, follow and export the stored signals, and show what was rejected",
+  commands: [listCommand, showCommand, tailCommand, exportCommand, rejectsCommand],
   examples: [
     "signalbox signals list --desk alpha --since 2h",
     "signalbox signals show 01K5QZ8F3V9X2M7T4B6N1C0D8E",
     "signalbox signals tail --follow",
     "signalbox signals export --format csv --output signals.csv",
+    "signalbox signals rejects --desk alpha",
   ],
 });

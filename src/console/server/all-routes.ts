@@ -1,7 +1,9 @@
 /** All routes of the console. */
 import { accountRoutes } from "../pages/account/routes.tsx";
+import { differingSignalRoutes } from "../pages/activity/differing-signal.tsx";
 import { differingRoutes } from "../pages/activity/differing.tsx";
 import { activityRoutes } from "../pages/activity/page.tsx";
+import { sentRoutes } from "../pages/activity/sent.tsx";
 import { auditRoutes } from "../pages/audit/page.tsx";
 import { keyRoutes } from "../pages/keys/routes.tsx";
 import { memberRoutes } from "../pages/members/page.tsx";
@@ -20,6 +22,8 @@ export const allRoutes: readonly Route[] = [
   ...signalRoutes,
   ...activityRoutes,
   ...differingRoutes,
+  ...differingSignalRoutes,
+  ...sentRoutes,
   ...keyRoutes,
   ...memberRoutes,
   ...auditRoutes,

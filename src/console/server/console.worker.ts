@@ -33,7 +33,7 @@ const LINK_KNOWN_MS = 60_000;
 
 /** Between two attempts to write activity. */
 const RETRY_MS = 2_000;
-const nothing: ActivityBatch = { minutes: [], repeats: [] };
+const nothing: ActivityBatch = { minutes: [], repeats: [], bodies: [], values: [] };
 
 /** Between two attempts to use a new certificate. */
 const CERTIFICATE_RETRY_MS = 5_000;

@@ -3,8 +3,10 @@
  * people who write its bots. Not an audit: a crash may lose a second, and old data is dropped. Times are epoch
  * milliseconds.
  */
-import type { AppError, ErrorCode, FieldReasons } from "../errors.ts";
+import type { AppError } from "../errors.ts";
+import type { Signal } from "../signal/signal.ts";
 import type { Appended, Identity } from "../storage/append.ts";
+import type { DifferingValues, RejectAnswer, RejectedBody, SentReject } from "./sent.ts";
 
 /** Rejected requests are described per key and reason. The least recent are dropped: names of unknown fields are a client's own words. */
 export const REJECT_REASONS_KEPT = 300;
@@ -15,8 +17,6 @@ export const REQUESTS_PER_REASON_KEPT = 20;
 /** Signals with duplicates kept per desk, each with each key counted as one: the latest signals, and those that differed last. */
 export const DIFFERING_KEPT = 1_000;
 export const REPEATS_KEPT = 10_000;
-/** Invalid fields kept per rejected request. */
-export const REJECT_FIELDS_MAX = 10;
 
 /** The width of a bucket and how many are kept. Days are in UTC. */
 export const activityWidths = {
@@ -34,12 +34,21 @@ export function startOfBucket(at: number, widthMs: number): number {
 
 /** A signal that was answered with 201 or 200. */
 export interface Acceptance {
+  readonly requestId: string;
   readonly receivedAt: number;
-  /** As the client sent it. */
-  readonly signalTime: number | null;
+  readonly signal: Signal;
   readonly appended: Appended;
   /** From the request's headers to the commit. */
   readonly durationMs: number;
+}
+
+/** What a refused request was, as far as it was read. */
+export interface Refused {
+  readonly headers: Headers;
+  /** Null unless all of it was read. */
+  readonly body: Uint8Array | null;
+  /** The client's address; undefined when the connection is gone. */
+  client(): string | undefined;
 }
 
 /** Is told of each request to store a signal, and of every other refusal, except for clients that went away. */
@@ -48,7 +57,13 @@ export interface RequestObserver {
   /**
    * `owner`: null without a known key; a key may be revoked or expired. `error`: null for a defect of ours, which is not described.
    */
-  rejected(owner: Identity | null, at: number, requestId: string, error: AppError | null): void;
+  rejected(
+    owner: Identity | null,
+    at: number,
+    requestId: string,
+    error: AppError | null,
+    refused: Refused,
+  ): void;
 }
 
 export interface Outcomes {
@@ -58,14 +73,7 @@ export interface Outcomes {
 }
 
 /** Requests are rejected for the same reason if their answers have the same status, error and fields. */
-export interface RejectReason {
-  readonly status: number;
-  readonly error: ErrorCode;
-  /** As in the answer, up to {@link REJECT_FIELDS_MAX}; null if it had none. */
-  readonly fields: FieldReasons | null;
-  /** How many more invalid fields the request had. */
-  readonly moreFields: number;
-}
+export type RejectReason = Omit<RejectAnswer, "message">;
 
 /** Equal for equal reasons, in whatever order their fields are. Most rejects of a flood have none. */
 export function textOfReason({ status, error, fields, moreFields }: RejectReason): string {
@@ -81,6 +89,13 @@ export interface RejectedRequest {
   readonly at: number;
   /** As in the answer; null if it had none. */
   readonly message: string | null;
+}
+
+/** What it sent; null: that is not kept. */
+export interface RejectedWithBody extends RejectedRequest {
+  readonly client_signal_id: SentReject["client_signal_id"];
+  readonly body: SentReject["body"] | null;
+  readonly body_bytes: SentReject["body_bytes"] | null;
 }
 
 /** The requests of one key and minute that were rejected for one reason. */
@@ -126,6 +141,8 @@ export interface KeyRepeats extends Repeats {
 export interface ActivityBatch {
   readonly minutes: readonly KeyMinute[];
   readonly repeats: readonly (KeyRepeats & { readonly deskId: number })[];
+  readonly bodies: readonly RejectedBody[];
+  readonly values: readonly DifferingValues[];
 }
 
 /** The buckets that start with the one that contains `from`. */

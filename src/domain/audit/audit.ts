@@ -7,6 +7,8 @@ export const auditPhrases = {
   "desk.created": "created the desk",
   "desk.passkeys_required": "required passkeys of the desk's members",
   "desk.passkeys_optional": "allowed the desk's members passwords",
+  "desk.sent_kept": "let the desk keep what rejected requests sent",
+  "desk.sent_forgotten": "deleted what rejected requests sent, and keeps none from now on",
   "desk.keys_limited": "set the limit on active keys",
   "desk.renamed": "renamed the desk",
   "desk.archived": "archived the desk",

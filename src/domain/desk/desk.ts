@@ -12,6 +12,8 @@ export interface Desk {
   readonly differing_duplicates: number;
   /** Its members sign in with passkeys only. */
   readonly passkeys_required: boolean;
+  /** Keeps what rejected requests and differing duplicates sent. */
+  readonly keeps_sent: boolean;
   /** The limit on active keys. Keys in the overlap of a rotation do not count, and have the same limit. */
   readonly keys_max: number;
 }

@@ -1,8 +1,8 @@
 /** Formats JSON for people. Numbers and strings stay as they were written: `JSON.parse` would round numbers. */
 
-const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s"{}[\],:]+/g;
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\],:]|[^\s"{}[\],:]+/g;
 
-/** Takes valid JSON. Indents by two spaces. */
+/** Takes valid JSON, or its start. Indents by two spaces. */
 export function prettyJson(json: string): string {
   let text = "";
   let depth = 0;

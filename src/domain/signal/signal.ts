@@ -18,7 +18,7 @@ import { JsonError, type JsonObject, readJsonObject } from "./strict-json.ts";
 /** JSON text of a body, in bytes. */
 export const BODY_BYTES_MAX = 65_536;
 export const SYMBOL_CHARACTERS_MAX = 512;
-const CLIENT_SIGNAL_ID_CHARACTERS_MAX = 255;
+export const CLIENT_SIGNAL_ID_CHARACTERS_MAX = 255;
 
 const sources = ["venue_1", "venue_2", "venue_3"] as const;
 const types = ["prediction_market", "crypto", "stock"] as const;
@@ -136,7 +136,9 @@ export function parseSignal(bytes: Uint8Array): Signal {
   }
   if (reasons !== null) {
     const unlistedFields = Math.max(0, unknown.length - UNKNOWN_LISTED_MAX);
-    throw new AppError("validation_failed", { fields: reasons, unlistedFields });
+    const id = members["client_signal_id"];
+    const readable = typeof id === "string" ? { clientSignalId: id } : {};
+    throw new AppError("validation_failed", { fields: reasons, unlistedFields, ...readable });
   }
   for (const [name, text] of texts()) signal[name] = text;
   return signal as Signal;

@@ -22,6 +22,8 @@ export interface SignalFilter {
   readonly side: string | null;
   readonly direction: string | null;
   readonly key_id: string | null;
+  /** Only signals with one of these ids: a thousand or so. */
+  readonly ids: readonly string[] | null;
   /** Received at this moment or later; epoch milliseconds. */
   readonly from: number | null;
   /** Received before this moment; epoch milliseconds. */
@@ -35,6 +37,7 @@ export const everySignal: SignalFilter = {
   side: null,
   direction: null,
   key_id: null,
+  ids: null,
   from: null,
   to: null,
 };

@@ -6,11 +6,12 @@ import type {
   DifferingQuery,
   DifferingTotal,
   KeyRepeats,
-  RejectedRequest,
+  RejectedWithBody,
   RejectQuery,
   Rejects,
   Repeats,
 } from "../activity/activity.ts";
+import type { SentDuplicate, SentReject } from "../activity/sent.ts";
 import type { Awaitable } from "./awaitable.ts";
 
 /** What was done with a desk's keys, except in the last second or two. */
@@ -30,11 +31,19 @@ export interface Activity {
   rejected(
     reason: { readonly deskId: number; readonly reason: string; readonly keyId: string | null },
     limit: number,
-  ): Awaitable<RejectedRequest[]>;
+  ): Awaitable<RejectedWithBody[]>;
+  /** The rejected requests whose content is kept, newest first; `deskId`: null: of all desks. */
+  sentRejects(deskId: number | null, limit: number): Awaitable<SentReject[]>;
   /** Returns null if no duplicate is known. */
   repeatsOf(deskId: number, signalId: string): Awaitable<Repeats | null>;
   /** The latest first. */
   differing(query: DifferingQuery): Awaitable<KeyRepeats[]>;
+  /** The ids of signals with duplicates that differ, in any order. */
+  differingIds(deskId: number): Awaitable<string[]>;
+  /** The duplicates of a signal that differ and whose content is kept, newest first. */
+  sentDuplicates(deskId: number, signalId: string): Awaitable<SentDuplicate[]>;
+  /** Deletes what requests sent. What is written later is left out while the desk keeps nothing: see `Desks.keepSent`. */
+  forgetSent(deskId: number): Awaitable<void>;
   /** Of the signals whose latest one came since `from`; null if there is none. */
   differingTotal(deskId: number, from: number): Awaitable<DifferingTotal | null>;
 }

@@ -16,9 +16,11 @@ export interface Desks {
   listDesks(): Awaitable<Desk[]>;
   /** {@link listDesks} with more. Counts signals up to `signalsMax`, by default `SIGNALS_COUNTED_MAX`. */
   listOverviews(signalsMax?: number): Awaitable<DeskOverview[]>;
-  getDesk(name: string): Awaitable<Desk>;
+  getDesk(desk: DeskRef): Awaitable<Desk>;
   /** Whether the desk's members must sign in with passkeys, from their next request on. By an administrator. */
   requirePasskeys(desk: string, isRequired: boolean): Awaitable<{ changed: boolean }>;
+  /** Whether what rejected requests and differing duplicates sent is kept. If not, call `Activity.forgetSent` next. */
+  keepSent(desk: DeskRef, isKept: boolean, by: Author): Awaitable<{ changed: boolean }>;
   /** Everything of the desk stays. By an administrator. */
   renameDesk(name: string, newName: string): Awaitable<{ changed: boolean }>;
   /**

@@ -77,7 +77,7 @@ export interface Storage {
   readonly audit: Audit;
   readonly signals: SignalReader;
   /** Empty in a command if it cannot be read: a server will replace it. */
-  readonly activity: Pick<Activity, "keysStillInUse">;
+  readonly activity: Pick<Activity, "keysStillInUse" | "sentRejects" | "forgetSent">;
 }
 
 export interface ConsoleStorage extends Storage {

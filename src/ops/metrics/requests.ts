@@ -47,9 +47,10 @@ export class RequestMetrics implements RequestObserver {
   }
 
   accepted(owner: Identity, acceptance: Acceptance): void {
-    const { receivedAt, signalTime, appended, durationMs } = acceptance;
+    const { receivedAt, signal, appended, durationMs } = acceptance;
     this.#duration.add(durationMs / 1_000);
-    if (signalTime !== null) this.#skew.add((receivedAt - signalTime) / 1_000);
+    const { signal_time } = signal;
+    if (signal_time !== null) this.#skew.add((receivedAt - signal_time) / 1_000);
     this.#useKey(owner.keyId, receivedAt);
     const desk = this.#countsOf(owner.deskId);
     if (!appended.deduped) {

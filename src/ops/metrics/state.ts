@@ -94,6 +94,13 @@ export async function stateText(
   return [
     ...Object.entries(gauges).map(([name, samples]) => metricText(name as Gauge, samples)),
     metricText("process_cpu_seconds_total", (user + system) / 1e6),
+    metricText(
+      "signalbox_unknown_key_source_requests_total",
+      (status().unknown_keys?.keys ?? []).map(({ address, hash, count }): Sample => [
+        { address, key_hash: hash ?? "none" },
+        count,
+      ]),
+    ),
   ].join("");
 }
 

@@ -19,6 +19,8 @@ const help = {
     signalbox_differing_duplicates_total: "Duplicates that differ from the stored signal.",
     signalbox_unknown_key_requests_total:
       "Requests that got 401 and have no key, or one that no desk has.",
+    signalbox_unknown_key_source_requests_total:
+      "The same by address and by the hash of the key's start, of the 100 pairs with the most.",
     signalbox_desk_requests_total:
       "Requests with a key of the desk: stored, duplicate, rejected (4xx) or failed (5xx).",
     signalbox_feed_requests_total: "Answers of the feed, by HTTP status.",

@@ -3,7 +3,7 @@
 const words: readonly (readonly [RegExp, string])[] = [
   // Its planner knows how many rows there are, and needs no advice.
   [/ (?:INDEXED BY \w+|NOT INDEXED)\b/g, ""],
-  [/\+(?=audit\.)/g, ""],
+  [/\+(?=(?:audit|signals)\.)/g, ""],
   [/\bCROSS (?=JOIN \w+(?: AS \w+)? ON\b)/g, ""],
   [/\bjson_each\((\$\d+)\)/g, "json_array_elements_text($1::text::json)"],
   [/\bjson_each\((\w+)\)/g, "json_each($1::json)"],

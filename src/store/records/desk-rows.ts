@@ -5,7 +5,8 @@ import { nearest } from "../../lib/text/nearest.ts";
 import { shellQuoted } from "../../lib/text/shell.ts";
 import type { Reader } from "./sql.ts";
 
-type DeskRow = Omit<Desk, "passkeys_required"> & { readonly passkeys_required: number };
+type Flag = "passkeys_required" | "keeps_sent";
+type DeskRow = Omit<Desk, Flag> & Readonly<Record<Flag, number>>;
 
 export async function selectDesks(
   sql: Reader,
@@ -13,11 +14,21 @@ export async function selectDesks(
   ...values: DeskRef[]
 ): Promise<Desk[]> {
   const rows = await sql.all<DeskRow>(
-    `SELECT id, name, created_at, archived_at, differing_duplicates, passkeys_required, keys_max
+    `SELECT id, name, created_at, archived_at, differing_duplicates, passkeys_required, keeps_sent, keys_max
      FROM desks ${clause}`,
     ...values,
   );
-  return rows.map((row) => ({ ...row, passkeys_required: row.passkeys_required === 1 }));
+  return rows.map((row) => ({
+    ...row,
+    passkeys_required: row.passkeys_required === 1,
+    keeps_sent: row.keeps_sent === 1,
+  }));
+}
+
+/** Desks that keep nothing of what requests sent. */
+export async function silentDesks(sql: Reader): Promise<ReadonlySet<number>> {
+  const rows = await sql.all<{ id: number }>("SELECT id FROM desks WHERE keeps_sent = 0");
+  return new Set(rows.map(({ id }) => id));
 }
 
 /** Throws {@link UserError} for an unknown name, and suggests the nearest. */

@@ -46,7 +46,7 @@ export function desks(sql: Sql) {
       return Promise.all(overviews);
     },
 
-    getDesk: (name) => getDesk(sql, name),
+    getDesk: (ref) => getDesk(sql, ref),
 
     async renameDesk(name, newName) {
       checkDeskName(newName);
@@ -89,6 +89,19 @@ export function desks(sql: Sql) {
         await tx.run(update, isRequired ? 1 : 0, desk.id);
         const action = isRequired ? "desk.passkeys_required" : "desk.passkeys_optional";
         await addEntry(tx, ADMIN, { deskId: desk.id, action });
+        return { changed: true };
+      });
+    },
+
+    keepSent(ref, isKept, by) {
+      return sql.transaction(async (tx) => {
+        const { id, keeps_sent } = await getDesk(tx, ref);
+        if (keeps_sent === isKept) return { changed: false };
+        await tx.run("UPDATE desks SET keeps_sent = $1 WHERE id = $2", isKept ? 1 : 0, id);
+        await addEntry(tx, by, {
+          deskId: id,
+          action: isKept ? "desk.sent_kept" : "desk.sent_forgotten",
+        });
         return { changed: true };
       });
     },

@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import type { Engine } from "../../domain/storage/engine.ts";
 import type { DatabaseFiles } from "../../domain/storage/files.ts";
 import type { Storage } from "../../domain/storage/storage.ts";
+import { silentDesks } from "../records/desk-rows.ts";
 import { records } from "../records/records.ts";
 import { signals } from "../records/signals/signals.ts";
 import { copyDatabase, findOwnBackup, isCopy, refuseOtherBackups } from "./copies/copy.ts";
@@ -18,7 +19,7 @@ import { openDatabase, readDatabase } from "./files/open.ts";
 import { attemptsInMemory, notesInMemory } from "./memory.ts";
 import { openForReading } from "./read/read.ts";
 import { sampleDatabase } from "./read/sample.ts";
-import { openActivity, stillInUseIn } from "./side/activity.ts";
+import { activityForCommand, openActivity } from "./side/activity.ts";
 import { openSessions } from "./side/sessions.ts";
 import { sqliteSql } from "./sql.ts";
 import { openServerStorage } from "./store.ts";
@@ -58,7 +59,8 @@ export const sqlite = {
     const openOne = (): Database =>
       opened.use(openDatabase(dataDir, "console", { onTightened: onWarning }));
     const reader = openOne();
-    const activity = opened.adopt(openActivity(dataDir, onWarning), (one) => one.close());
+    const silent = () => silentDesks(sqliteSql({ reader }));
+    const activity = opened.adopt(openActivity(dataDir, onWarning, silent), (one) => one.close());
     await activity.keepKeysOf(reader);
     const { sessions, deviceSecret } = opened.use(await openSessions(dataDir, onWarning));
     const writer = openOne();
@@ -99,7 +101,7 @@ function storageOf(db: Database, dataDir: string): Storage {
   return {
     ...records(sql),
     signals: signals(sql),
-    activity: stillInUseIn(dataDir),
+    activity: activityForCommand(dataDir),
     replication: () => null,
   };
 }

@@ -63,7 +63,8 @@ export const requestIds = (text: string) =>
 export function recordOf(app: TestConsole): (batch: Partial<ActivityBatch>) => Promise<void> {
   const activity = openActivityFile(app.dataDir, () => {});
   onCleanup(() => activity.close());
-  return async (batch) => void (await activity.write({ minutes: [], repeats: [], ...batch }));
+  return async (batch) =>
+    void (await activity.write({ minutes: [], repeats: [], bodies: [], values: [], ...batch }));
 }
 
 /** The desk of the app's key. */

@@ -31,7 +31,7 @@ test("a desk sees which signal, when, with which key, and in which fields", asyn
   expect(row?.text).toMatch(
     /^BTC\/USDT order 1 price, quantity 2 duplicates \d s ago bot 7 …[0-9a-f]{4}$/,
   );
-  expect(row?.html).toContain(`href="${path}"`);
+  expect(row?.html).toContain(`href="${PATH}/${String(body["id"])}"`);
   expect((await visitor.get("/activity")).text).toContain(
     `href="${PATH}">2 duplicates with other content than the stored signal</a>`,
   );
@@ -40,7 +40,7 @@ test("a desk sees which signal, when, with which key, and in which fields", asyn
     /2 duplicates had other content than the stored signal and were not stored, the latest \d s ago\. See which/,
   );
   expect(home).toContain(`href="${PATH}"`);
-  expect((await visitor.get(path)).text).toContain(`href="${PATH}"`);
+  expect((await visitor.get(path)).text).toContain(`href="${PATH}/${String(body["id"])}"`);
   const counted = await history("3 duplicatesThe latest");
   expect(counted).toContain(
     "2 of them had other content: price, quantity. The signal was stored as first sent.",
@@ -84,7 +84,7 @@ test("there are pages of them, and what a restore removed is left out", async ()
   const first = (await visitor.get(PATH)).text;
   const second = (await visitor.get(nextIn(first) ?? "")).text;
   const shown = [...rowsIn(first), ...rowsIn(second)].map(
-    ({ html }) => /\/signals\/(\w+)/.exec(html)?.[1],
+    ({ html }) => /\/differing\/(\w+)/.exec(html)?.[1],
   );
   expect(shown).toEqual(ids);
   expect(nextIn(second)).toBeNull();

@@ -1,10 +1,7 @@
 /** Long texts in the list of signals: each has so much room and no more, and the page stays small. */
 import { describe, expect, test } from "bun:test";
-import {
-  activityWidths,
-  REJECT_FIELDS_MAX,
-  startOfBucket,
-} from "../../../src/domain/activity/activity.ts";
+import { activityWidths, startOfBucket } from "../../../src/domain/activity/activity.ts";
+import { REJECT_FIELDS_MAX } from "../../../src/domain/activity/sent.ts";
 import { UNKNOWN_FIELD } from "../../../src/domain/errors.ts";
 import { MEMBERS_MAX } from "../../../src/domain/member/member.ts";
 import { DAY_MS } from "../../../src/lib/text/time.ts";

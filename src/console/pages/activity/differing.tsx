@@ -70,7 +70,7 @@ export const differingRoutes: readonly Route[] = [
           caption="Signals with duplicates that differ, latest first"
           columns={columns}
           items={(await Promise.all(listed)).flat()}
-          to={({ signalId }) => `/signals/${signalId}`}
+          to={({ signalId }) => `${PATH}/${signalId}`}
           empty={
             <div class="empty">
               <h2>{before === null ? "No duplicate differs" : "There are no older ones"}</h2>

@@ -73,10 +73,11 @@ export const activityRoutes: readonly Route[] = [
     const rejects = found((await activity.rejects(query))[0]);
     const latest = await activity.rejected(asked, REQUESTS_PER_REASON_KEPT);
     const ids = [...rejects.keyIds.slice(0, KEYS_SHOWN), ...latest.map(({ key_id }) => key_id)];
+    const { keeps_sent: isKept } = await services.registry.getDesk(visit.member.deskId);
     const keys = await Promise.all([...new Set(ids)].map((id) => findKey(services, visit, id)));
     return (
       <RejectPage
-        {...{ rejects, latest }}
+        {...{ rejects, latest, isKept }}
         keys={keys.filter((one) => one !== null)}
         narrowedTo={key}
       />

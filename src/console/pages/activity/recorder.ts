@@ -10,49 +10,90 @@ import {
   activityWidths,
   type KeyMinute,
   type KeyRejects,
+  type Refused,
+  type RejectReason,
   REJECT_REASONS_PER_KEY_KEPT,
   type RequestObserver,
   REQUESTS_PER_REASON_KEPT,
   startOfBucket,
   textOfReason,
 } from "../../../domain/activity/activity.ts";
+import {
+  DIFFERING_PER_SIGNAL_KEPT,
+  type DifferingValues,
+  REJECTED_KEPT,
+  type RejectedBody,
+  SENT_BYTES_MAX,
+} from "../../../domain/activity/sent.ts";
 import type { AppError } from "../../../domain/errors.ts";
+import { CLIENT_SIGNAL_ID_CHARACTERS_MAX, type Signal } from "../../../domain/signal/signal.ts";
 import type { Appended, Identity } from "../../../domain/storage/append.ts";
+import { Latest } from "./latest.ts";
 import { messageOf, reasonOf } from "./reject-reason.ts";
 
 /** Minutes of keys and repeated signals, of each so many per batch, for all desks; the rest is not recorded. */
 export const GROUPS_MAX = 10_000;
 /** Reasons per batch, for all desks: each is several rows. */
 export const REASONS_MAX = 1_000;
+/** Bodies per batch, and values of duplicates that differ, for all desks: 4 MB of each. */
+export const SENT_MAX = 2_000;
 
 const BATCH_EVERY_MS = 1_000;
 
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
-type Latest = KeyRejects["latest"][number];
-type Group = Mutable<Omit<KeyRejects, "latest">> & { readonly latest: Latest[] };
+type LatestRequest = KeyRejects["latest"][number];
+type Group = Mutable<Omit<KeyRejects, "latest">> & { readonly latest: LatestRequest[] };
 type Minute = Mutable<Omit<KeyMinute, "rejects">> & { readonly rejects: Map<string, Group> };
 
 export class ActivityRecorder implements RequestObserver {
   #minutes = new Map<string, Minute>();
   #reasons = 0;
   #repeats = new Map<string, Mutable<ActivityBatch["repeats"][number]>>();
+  readonly #bodies = new Latest<number, RejectedBody>(REJECTED_KEPT, SENT_MAX);
+  readonly #values = new Latest<string, DifferingValues>(DIFFERING_PER_SIGNAL_KEPT, SENT_MAX);
   #send: ((batch: ActivityBatch) => void) | null = null;
   #timer: Timer | undefined;
   #isUnderWay = false;
 
-  accepted(owner: Identity, { receivedAt: at, appended }: Acceptance): void {
+  accepted(owner: Identity, acceptance: Acceptance): void {
+    const { receivedAt: at, appended } = acceptance;
     const minute = this.#minute(owner, at);
     if (minute !== null) minute[appended.deduped ? "duplicate" : "stored"] += 1;
-    if (appended.deduped) this.#repeat(owner, at, appended);
+    if (!appended.deduped) return;
+    this.#repeat(owner, at, appended);
+    if (appended.differs.length > 0) this.#keepValues(owner, acceptance, appended);
   }
 
   /** Skips requests without a known key: they concern no desk. */
-  rejected(owner: Identity | null, at: number, requestId: string, error: AppError | null): void {
+  rejected(
+    owner: Identity | null,
+    at: number,
+    requestId: string,
+    error: AppError | null,
+    { body }: Pick<Refused, "body">,
+  ): void {
     const minute = owner === null ? null : this.#minute(owner, at);
     if (minute === null) return;
     minute.rejected += 1;
     if (error?.code === "unauthorized") minute.unauthorized += 1;
-    const group = this.#group(minute, error);
+    const reason = reasonOf(error);
+    // Nothing is wrong with what got 5xx, and an outage would displace what is at fault.
+    if (body !== null && reason.status < 500) {
+      const answer = { ...reason, message: messageOf(error) };
+      const id = error?.detail.clientSignalId ?? null;
+      this.#bodies.add(minute.deskId, () => ({
+        deskId: minute.deskId,
+        keyId: minute.keyId,
+        requestId,
+        at,
+        answer,
+        clientSignalId: id && copyOf(id, CLIENT_SIGNAL_ID_CHARACTERS_MAX),
+        // A copy: the whole body may be 32 times as long.
+        start: new Uint8Array(body.subarray(0, SENT_BYTES_MAX)),
+        bytes: body.length,
+      }));
+    }
+    const group = this.#group(minute, reason);
     if (group === null) return;
     // After the first one, a ring: its order does not matter.
     const place = group.count === 0 ? 0 : 1 + ((group.count - 1) % REQUESTS_PER_REASON_KEPT);
@@ -91,7 +132,7 @@ export class ActivityRecorder implements RequestObserver {
     this.#reasons = 0;
     this.#repeats = new Map();
     this.#isUnderWay = true;
-    this.#send({ minutes, repeats });
+    this.#send({ minutes, repeats, bodies: this.#bodies.take(), values: this.#values.take() });
   }
 
   /** Null if the batch is full. */
@@ -109,14 +150,24 @@ export class ActivityRecorder implements RequestObserver {
     return minute;
   }
 
+  #keepValues(
+    { deskId, keyId }: Identity,
+    { requestId, receivedAt: at, signal }: Acceptance,
+    { id: signalId, differs }: Appended & { deduped: true },
+  ): void {
+    this.#values.add(signalId, () => {
+      const values = Object.fromEntries(differs.map((name) => [name, valueOf(signal, name)]));
+      return { deskId, keyId, requestId, at, signalId, values };
+    });
+  }
+
   #dropLeastRecent(rejects: Map<string, Group>): void {
     const [first] = rejects.keys();
     if (first !== undefined && rejects.delete(first)) this.#reasons -= 1;
   }
 
   /** Null if the batch has enough reasons. */
-  #group({ rejects }: Minute, error: AppError | null): Group | null {
-    const reason = reasonOf(error);
+  #group({ rejects }: Minute, reason: RejectReason): Group | null {
     const text = textOfReason(reason);
     let group = rejects.get(text);
     if (group === undefined) {
@@ -151,4 +202,15 @@ export class ActivityRecorder implements RequestObserver {
     repeats.differedAt = Math.max(repeats.differedAt, at);
     repeats.differs = [...new Set([...repeats.differs, ...differs])];
   }
+}
+
+/** One unit more than is kept tells that it is cut. */
+function valueOf(signal: Signal, name: keyof Signal): string | number | null {
+  const value = signal[name];
+  return typeof value === "string" ? copyOf(value, SENT_BYTES_MAX + 1) : value;
+}
+
+/** Its start, which would otherwise keep the whole text in memory. */
+function copyOf(text: string, unitsMax: number): string {
+  return Buffer.from(text.slice(0, unitsMax)).toString();
 }

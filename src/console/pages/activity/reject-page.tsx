@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import {
   activityWidths,
   type RejectedRequest,
+  type RejectedWithBody,
   type Rejects,
 } from "../../../domain/activity/activity.ts";
 import { errorCatalogue } from "../../../domain/errors.ts";
@@ -15,11 +16,14 @@ import { type Column, List } from "../../ui/table.tsx";
 import { Clock, Past } from "../../ui/times.tsx";
 import { plural } from "../../../lib/text/words.ts";
 import { describeField, errors } from "./labels.ts";
+import { SentSection } from "./sent.tsx";
 import { StatusTag } from "./rejects-list.tsx";
 
 interface RejectDetails {
   readonly rejects: Rejects;
-  readonly latest: readonly RejectedRequest[];
+  readonly latest: readonly RejectedWithBody[];
+  /** The desk keeps what requests sent. */
+  readonly isKept: boolean;
   /** The latest keys, and those of the latest requests. */
   readonly keys: readonly ApiKey[];
   /** Only the requests with this key are shown; null: all. */
@@ -42,6 +46,7 @@ export function RejectPage(details: RejectDetails): VNode {
         <h2>Latest requests</h2>
         <Requests {...details} />
       </section>
+      <SentSection {...details} />
     </Layout>
   );
 }

@@ -1,10 +1,15 @@
 /** Why a request was rejected, as it is recorded. */
-import { REJECT_FIELDS_MAX, type RejectReason } from "../../../domain/activity/activity.ts";
+import type { RejectReason } from "../../../domain/activity/activity.ts";
+import { REJECT_FIELDS_MAX } from "../../../domain/activity/sent.ts";
 import { type AppError, errorCatalogue, UNKNOWN_FIELD } from "../../../domain/errors.ts";
-import { redactKeys } from "../../../domain/key/key.ts";
+import { withoutSecrets } from "../../../domain/activity/secrets.ts";
 
 /** Characters of a field's name that a client made up. */
 const FIELD_NAME_MAX = 100;
+/** So that what is cut has no start of a key. */
+const FIELD_NAME_LOOKED_AT = 3 * FIELD_NAME_MAX;
+/** Shorter ones need no look. */
+const KEY_LENGTH_MIN = 8;
 
 /**
  * Returns what the client was told; null is a defect of ours, which is not described. Keeps all known fields and
@@ -32,7 +37,8 @@ export function messageOf(error: AppError | null): string | null {
 
 /** Returns a field's name, which may be long or a key, as it is recorded. */
 export function recordedName(field: string): string {
-  const name = redactKeys(field);
+  const start = field.slice(0, FIELD_NAME_LOOKED_AT);
+  const name = start.length < KEY_LENGTH_MIN ? start : withoutSecrets(start);
   if (name.length <= FIELD_NAME_MAX) return name;
   // Replaces half a pair of surrogates, which no database keeps, by U+FFFD.
   return `${name.slice(0, FIELD_NAME_MAX).toWellFormed()}…`;

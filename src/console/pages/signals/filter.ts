@@ -7,8 +7,21 @@ import { choices, readMoment } from "../../../domain/signal/filter.ts";
 import { everySignal, type SignalFilter } from "../../../domain/signal/stored-signal.ts";
 
 /** The names of the form's fields, also in the address. */
-const filterNames = ["symbol", "source", "type", "side", "direction", "key", "from", "to"] as const;
+const filterNames = [
+  "symbol",
+  "source",
+  "type",
+  "side",
+  "direction",
+  "key",
+  "from",
+  "to",
+  "duplicates",
+] as const;
 export type FilterName = (typeof filterNames)[number];
+
+/** The value of `duplicates`: only signals with duplicates that differ. */
+export const DIFFERING = "differing";
 
 /** More than any valid value has. */
 const OTHER_CHARACTERS_MAX = 40;
@@ -36,6 +49,7 @@ export function readFilter(parameters: URLSearchParams): FilterInput {
     const text = typed[name];
     if (text === undefined || name === "symbol") return false;
     if (name === "key") return !isUlid(text);
+    if (name === "duplicates") return text !== DIFFERING;
     if (name === "from") return from === null;
     if (name === "to") return to === null || (from !== null && from >= to);
     return !choices[name].includes(text);

@@ -75,7 +75,7 @@ function describeClocks(received_at: number, signal_time: number | null): string
   return `${describeSkew(received_at - signal_time)}.`;
 }
 
-function Duplicates({ repeats }: Shown): VNode {
+function Duplicates({ signal, repeats }: Shown): VNode {
   if (repeats === null) {
     return (
       <Event name="No duplicates known">
@@ -94,7 +94,9 @@ function Duplicates({ repeats }: Shown): VNode {
     <Event name={plural(duplicates, "duplicate")} at={at}>
       <p>
         {describeDifference(repeats)}{" "}
-        {repeats.differing > 0 && <a href="/activity/differing">All duplicates that differ</a>}
+        {repeats.differing > 0 && (
+          <a href={`/activity/differing/${signal.id}`}>Compare what was sent</a>
+        )}
       </p>
       <p class="hint">{duplicatesHint}</p>
     </Event>

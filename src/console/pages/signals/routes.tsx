@@ -51,7 +51,7 @@ async function showList(services: ConsoleServices, visit: MemberVisit): Promise<
   const { searchParams } = visit.url;
   const find = searchParams.get("find") ?? "";
   if (find !== "") return showFound(services, visit, find);
-  const input = readFilter(searchParams);
+  const input = await inputOf(services, visit);
   if (input.problems.length > 0) return refuseFilter(services, visit, input);
   const request = readRequest(visit, input);
   // Read first: what arrives in between is on the page, and not missed by the script.
@@ -115,7 +115,7 @@ async function listPage(
 
 /** Rows for the script: those that are newer than its newest, or the newest of them. */
 async function showNewer(services: ConsoleServices, visit: MemberVisit): Promise<Answer> {
-  const input = readFilter(visit.url.searchParams);
+  const input = await inputOf(services, visit);
   if (input.problems.length > 0) return refuseFilter(services, visit, input);
   const newestId = await newestSignalId(services.signals, visit.member.deskId);
   const after = readCursor(visit.url, "after");
@@ -153,7 +153,7 @@ async function findSignal(
 async function exportAll(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
   const { searchParams } = visit.url;
   const format = found(fileFormats.find((name) => name === searchParams.get("format")));
-  const input = readFilter(searchParams);
+  const input = await inputOf(services, visit);
   if (input.problems.length > 0) return refuseFilter(services, visit, input);
   const { deskId, desk } = visit.member;
   const slot = services.exports.take(visit.member);
@@ -202,6 +202,17 @@ function file(body: BodyInit, type: string, name: string): Response {
       "Cache-Control": "no-store",
     },
   });
+}
+
+/** With the ids of the signals that have duplicates that differ, if only those are wanted. */
+async function inputOf(
+  { activity }: ConsoleServices,
+  { member: { deskId }, url }: MemberVisit,
+): Promise<FilterInput> {
+  const input = readFilter(url.searchParams);
+  if (input.typed.duplicates === undefined) return input;
+  const ids = await activity.differingIds(deskId);
+  return { ...input, filter: { ...input.filter, ids } };
 }
 
 function readRequest({ member: { deskId }, url }: MemberVisit, { filter }: FilterInput) {

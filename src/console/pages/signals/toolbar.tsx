@@ -10,7 +10,7 @@ import { Time } from "../../ui/times.tsx";
 import { type Filter, FilterChips, FilterForm, Popover, Toolbar } from "../../ui/toolbar.tsx";
 import { shorten } from "../../ui/words.ts";
 import { EXPORT_MINUTES_MAX, EXPORT_ROWS_MAX } from "./export.ts";
-import { type FilterInput, type FilterName, pathWith } from "./filter.ts";
+import { DIFFERING, type FilterInput, type FilterName, pathWith } from "./filter.ts";
 
 const SEARCH = "Find by id or client_signal_id";
 
@@ -94,6 +94,12 @@ function filtersOf(
     },
     moment("from", "From"),
     moment("to", "Before"),
+    filterBy("duplicates", "Duplicates", {
+      options: [
+        { value: "", name: "any or none" },
+        { value: DIFFERING, name: "that differ" },
+      ],
+    }),
   ];
 }
 

@@ -7,35 +7,56 @@ import {
   type DifferingQuery,
   type DifferingTotal,
   type KeyRepeats,
-  type RejectedRequest,
+  type RejectedWithBody,
   type RejectQuery,
   type Rejects,
   type Repeats,
   startOfBucket,
 } from "../../../domain/activity/activity.ts";
+import type { SentDuplicate, SentReject, SentValues } from "../../../domain/activity/sent.ts";
 import type { FieldReasons } from "../../../domain/errors.ts";
 import type { Activity } from "../../../domain/storage/activity.ts";
 import { itemsOf, keysOf } from "../dialect.ts";
 import type { Reader, Value } from "../sql.ts";
 import { fieldsOf } from "./fields.ts";
 
-export function readActivity(sql: Reader): Omit<Activity, "write"> {
+export function readActivity(sql: Reader): Omit<Activity, "write" | "forgetSent"> {
   return {
     buckets: (query) => readBuckets(sql, query),
     keysStillInUse: (deskId, from, limit) => readStillInUse(sql, deskId, from, limit),
     rejects: (query) => readRejects(sql, query),
     rejected: ({ deskId, reason, keyId }, limit) =>
-      sql.all<RejectedRequest>(
-        `SELECT request_id, key_id, at, message FROM rejects
-         WHERE desk_id = $1 AND reason_id = $2 AND key_id = coalesce($3, key_id)
-         ORDER BY request_id DESC LIMIT $4`,
+      sql.all<RejectedWithBody>(
+        `SELECT rejects.request_id, rejects.key_id, rejects.at, rejects.message,
+           sent.client_signal_id, sent.body, sent.body_bytes
+         FROM rejects LEFT JOIN sent ON sent.desk_id = rejects.desk_id AND sent.signal_id = ''
+           AND sent.request_id = rejects.request_id
+         WHERE rejects.desk_id = $1 AND reason_id = $2 AND rejects.key_id = coalesce($3, rejects.key_id)
+         ORDER BY rejects.request_id DESC LIMIT $4`,
         deskId,
         reason,
         keyId,
         limit,
       ),
+    sentRejects: (deskId, limit) => readSentRejects(sql, deskId, limit),
     repeatsOf: (deskId, signalId) => readRepeats(sql, deskId, signalId),
     differing: (query) => readDiffering(sql, query),
+    async differingIds(deskId) {
+      const rows = await sql.all<{ id: string }>(
+        "SELECT DISTINCT signal_id AS id FROM repeats WHERE desk_id = $1 AND differed_at > 0",
+        deskId,
+      );
+      return rows.map(({ id }) => id);
+    },
+    async sentDuplicates(deskId, signalId) {
+      const rows = await sql.all<Omit<SentDuplicate, "values"> & { readonly body: string }>(
+        `SELECT request_id, key_id, at, body FROM sent WHERE desk_id = $1 AND signal_id = $2
+         ORDER BY request_id DESC`,
+        deskId,
+        signalId,
+      );
+      return rows.map(({ body, ...row }) => ({ ...row, values: JSON.parse(body) as SentValues }));
+    },
     differingTotal: (deskId, from) => sumDiffering(sql, deskId, from),
   };
 }
@@ -127,9 +148,29 @@ async function readRejects(
   );
   return rows.map((row) => ({
     ...row,
-    fields: row.fields === null ? null : (JSON.parse(row.fields) as FieldReasons),
+    fields: fieldsIn(row.fields),
     keyIds: row.keyIds.split(","),
   }));
+}
+
+export async function readSentRejects(
+  sql: Reader,
+  deskId: number | null,
+  limit: number,
+): Promise<SentReject[]> {
+  const [ofDesk, values] = deskId === null ? ["", []] : ["AND desk_id = $2", [deskId]];
+  const rows = await sql.all<SentReject & { readonly fields: string | null }>(
+    `SELECT request_id, desk_id, key_id, at, status, error, fields, more_fields, message,
+       client_signal_id, body, body_bytes
+     FROM sent WHERE signal_id = '' ${ofDesk} ORDER BY request_id DESC LIMIT $1`,
+    limit,
+    ...values,
+  );
+  return rows.map((row) => ({ ...row, fields: fieldsIn(row.fields) }));
+}
+
+function fieldsIn(json: string | null): FieldReasons | null {
+  return json === null ? null : (JSON.parse(json) as FieldReasons);
 }
 
 const REPEATS = `sum(duplicates) AS duplicates, sum(differing) AS differing,

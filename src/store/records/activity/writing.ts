@@ -9,6 +9,13 @@ import {
   REQUESTS_PER_REASON_KEPT,
   startOfBucket,
 } from "../../../domain/activity/activity.ts";
+import {
+  DIFFERING_PER_SIGNAL_KEPT,
+  DIFFERING_SENT_KEPT,
+  keptBody,
+  keptValues,
+  REJECTED_KEPT,
+} from "../../../domain/activity/sent.ts";
 import { greaterOf } from "../dialect.ts";
 import type { Tx, Value } from "../sql.ts";
 import { bitsOf } from "./fields.ts";
@@ -39,6 +46,7 @@ const merging = {
     latest("last_at"),
     latest("differed_at"),
   ),
+  sent: onConflict("desk_id, signal_id, request_id", latest("at")),
 } as const;
 
 export const tables = Object.keys(merging) as (keyof typeof merging)[];
@@ -53,11 +61,15 @@ export async function addRows(tx: Tx, into: string, from: string): Promise<void>
   await dropOld(tx, into, from);
 }
 
-/** The tables may lie in another schema: `into` names it, with a point at its end. */
+/**
+ * The tables may lie in another schema: `into` names it, with a point at its end. Nothing that the clients of `silent`
+ * desks sent is added.
+ */
 export async function addBatch(
   tx: Tx,
   into: string,
-  { minutes, repeats }: ActivityBatch,
+  { minutes, repeats, bodies, values }: ActivityBatch,
+  silent: ReadonlySet<number>,
 ): Promise<void> {
   // In order, without a wait for each answer.
   const added: Promise<number>[] = [];
@@ -101,7 +113,36 @@ export async function addBatch(
       differed_at: repeated.differedAt,
     });
   }
+  for (const one of bodies) {
+    if (silent.has(one.deskId)) continue;
+    const { status, error, fields, moreFields, message } = one.answer;
+    add("sent", {
+      ...ownerOf(one),
+      signal_id: "",
+      status,
+      error,
+      fields: fields && JSON.stringify(fields),
+      more_fields: moreFields,
+      message,
+      ...keptBody(one),
+      body_bytes: one.bytes,
+    });
+  }
+  for (const one of values) {
+    if (silent.has(one.deskId)) continue;
+    const body = JSON.stringify(keptValues(one.values));
+    add("sent", { ...ownerOf(one), signal_id: one.signalId, body });
+  }
   await Promise.all(added);
+}
+
+function ownerOf({ deskId, keyId, requestId, at }: ActivityBatch["bodies" | "values"][number]) {
+  return { desk_id: deskId, key_id: keyId, request_id: requestId, at };
+}
+
+/** Deletes what the clients of these desks sent. */
+export async function forgetSent(tx: Tx, from: string, desks: Iterable<number>): Promise<void> {
+  for (const desk of desks) await tx.run(`DELETE FROM ${from}sent WHERE desk_id = $1`, desk);
 }
 
 function idOf(reason: string): string {
@@ -120,6 +161,7 @@ export async function dropOld(tx: Tx, from: string, touched: string): Promise<vo
     );
   }
   await dropRejects(tx, from, touched);
+  await dropSent(tx, from, touched);
   for (const { desk_id } of await tx.all<Row>(`SELECT DISTINCT desk_id FROM ${touched}repeats`)) {
     const upTo = (columns: string, where: string, kept: string): string =>
       `(${columns}) <= (SELECT ${columns} FROM ${from}repeats WHERE desk_id = $1 AND ${where}
@@ -132,6 +174,21 @@ export async function dropOld(tx: Tx, from: string, touched: string): Promise<vo
       DIFFERING_KEPT,
     );
   }
+}
+
+async function dropSent(tx: Tx, from: string, touched: string): Promise<void> {
+  await tx.run(
+    `DELETE FROM ${from}sent WHERE (desk_id, signal_id, request_id) IN
+       (SELECT desk_id, signal_id, request_id FROM
+          (SELECT desk_id, signal_id, request_id,
+             row_number() OVER (PARTITION BY desk_id, signal_id ORDER BY request_id DESC) AS nth,
+             row_number() OVER (PARTITION BY desk_id, signal_id = '' ORDER BY request_id DESC) AS nth_of_desk
+           FROM ${from}sent WHERE desk_id IN (SELECT desk_id FROM ${touched}sent)) AS ranked
+        WHERE CASE signal_id WHEN '' THEN nth > $1 ELSE nth > $2 OR nth_of_desk > $3 END)`,
+    REJECTED_KEPT,
+    DIFFERING_PER_SIGNAL_KEPT,
+    DIFFERING_SENT_KEPT,
+  );
 }
 
 /** Keeps the latest requests, and the first one, of each key and reason, and the latest reasons with their counts. */

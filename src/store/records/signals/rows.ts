@@ -1,7 +1,7 @@
 /** Reads rows of signals, and says what a search compares. */
 import { fieldNames } from "../../../domain/signal/signal.ts";
 import type { SignalFilter, SignalQuery } from "../../../domain/signal/stored-signal.ts";
-import { indexedBy, itemsOf, NOT_INDEXED } from "../dialect.ts";
+import { indexedBy, itemsOf, NOT_INDEXED, unindexed } from "../dialect.ts";
 import type { Reader, Value } from "../sql.ts";
 import { inOrder, LISTED_FIELDS, type MayHave, type Range } from "./block-ranges.ts";
 import type { Row } from "./intact.ts";
@@ -90,7 +90,10 @@ function select<Found>(
   range: Range,
   { columns, joins = "", count }: { columns: string; joins?: string; count: number },
 ): Promise<Found[]> {
-  const { from, values } = placesOf(deskId, range, joins);
+  const { from, values } =
+    filter.ids === null
+      ? placesOf(deskId, range, joins)
+      : placesOfIds(deskId, range, filter.ids, joins);
   const given = (value: Value): string => `$${values.push(value)}`;
   const conditions = equal.flatMap((column) =>
     filter[column] === null ? [] : [`AND signals.${column} = ${given(filter[column])}`],
@@ -119,6 +122,21 @@ export function placesOf(
       };
 }
 
+/** By the index of ids. */
+function placesOfIds(
+  deskId: number | null,
+  { low, high }: Range,
+  ids: readonly string[],
+  joins: string,
+): { from: string; values: Value[] } {
+  const seq = unindexed("signals.seq");
+  return {
+    from: `signals ${joins} WHERE ${seq} > $1 AND ${seq} <= $2 AND ${unindexed("signals.desk_id")} = coalesce($3, signals.desk_id)
+      AND signals.id IN (SELECT value FROM ${itemsOf("$4")})`,
+    values: [low, high, deskId, JSON.stringify(ids)],
+  };
+}
+
 /** Returns the last `seq` of any desk, or 0. */
 export async function lastSeq(sql: Reader, relation: "<" | "<=", id: string): Promise<number> {
   const row = await sql.get<{ seq: number }>(
@@ -128,8 +146,9 @@ export async function lastSeq(sql: Reader, relation: "<" | "<=", id: string): Pr
   return row?.seq ?? 0;
 }
 
-/** Whether a block may have what the filter wants; null for a filter of times alone. */
+/** Whether a block may have what the filter wants; null for a filter of times alone, and of ids, which have an index. */
 export function searchOf(filter: SignalFilter): MayHave {
+  if (filter.ids !== null) return null;
   const values = equal.flatMap((column) =>
     filter[column] === null ? [] : [JSON.stringify(filter[column])],
   );

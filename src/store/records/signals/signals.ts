@@ -166,7 +166,8 @@ async function* ranges(
     wanted !== null &&
     (await boundOf(sql, { deskId, order }, range, ROWS_LOOKED_AT_MAX)).bound !== null;
   const mayHave = isLong ? wanted : null;
-  if (filter.from === null && filter.to === null && mayHave === null) yield range;
+  const isTimed = filter.from !== null || filter.to !== null;
+  if (filter.ids !== null || (!isTimed && mayHave === null)) yield range;
   else yield* rangesOf(sql, { time: filter, mayHave, order }, range);
 }
 

@@ -26,6 +26,7 @@ export function carryOver(db: Database): KeysTaken {
   keepEnds(db);
   keepSuccessors(db);
   keepLocks(db);
+  keepSilent(db);
   return keys;
 }
 
@@ -106,5 +107,13 @@ function keepLocks(db: Database): void {
     `UPDATE main.members AS restored SET password_hash = previous.password_hash
      FROM previous.members AS previous
      WHERE previous.id = restored.id AND previous.password_hash = '!' || restored.password_hash`,
+  );
+}
+
+/** A desk that keeps nothing of what requests sent stays so. */
+function keepSilent(db: Database): void {
+  db.run(
+    `UPDATE main.desks SET keeps_sent = 0
+     WHERE uid IN (SELECT uid FROM previous.desks WHERE keeps_sent = 0)`,
   );
 }

@@ -43,3 +43,22 @@ CREATE TABLE repeats (
   differed_at INTEGER NOT NULL, -- ms, the newest that differed; 0: none did
   PRIMARY KEY (desk_id, signal_id, key_id)
 ) STRICT, WITHOUT ROWID;
+
+-- What requests sent that stored nothing: the latest rejected ones of each desk, and the latest duplicates of each
+-- signal that differ from it. Without what looks like a key.
+CREATE TABLE sent (
+  desk_id          INTEGER NOT NULL,
+  signal_id        TEXT    NOT NULL, -- the signal that the duplicate repeats; '': it was rejected
+  request_id       TEXT    NOT NULL, -- UUIDv7, rises with time
+  key_id           TEXT    NOT NULL,
+  at               INTEGER NOT NULL, -- ms
+  status           INTEGER,          -- the answer's; NULL: a duplicate
+  error            TEXT,
+  fields           TEXT,             -- JSON: invalid field -> reason
+  more_fields      INTEGER,          -- invalid fields beyond those
+  message          TEXT,
+  client_signal_id TEXT,             -- NULL: it cannot be read, or a duplicate
+  body             TEXT    NOT NULL, -- its start; of a duplicate the values that differ, as a JSON object
+  body_bytes       INTEGER,          -- of the whole body; NULL: a duplicate
+  PRIMARY KEY (desk_id, signal_id, request_id)
+) STRICT, WITHOUT ROWID;

@@ -4,11 +4,14 @@
  * the rest. Both have the tables of `activity.sql`: the schemas `unwritten` and `main`.
  */
 import { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { ActivityBatch } from "../../../domain/activity/activity.ts";
 import type { Activity } from "../../../domain/storage/activity.ts";
-import { readActivity, readStillInUse } from "../../records/activity/reading.ts";
-import { addBatch, addRows, dropOld, tables } from "../../records/activity/writing.ts";
+import type { Storage } from "../../../domain/storage/storage.ts";
+import { readActivity, readSentRejects, readStillInUse } from "../../records/activity/reading.ts";
+import { addBatch, addRows, dropOld, forgetSent, tables } from "../../records/activity/writing.ts";
+import type { Reader } from "../../records/sql.ts";
 import activitySql from "./activity.sql" with { type: "text" };
 import { describeFailure, explainTransient, isTransient, isUnreadable } from "../files/failures.ts";
 import { BUSY_TIMEOUT_MS, SideFile } from "../files/side-file.ts";
@@ -18,9 +21,12 @@ import { change, reading } from "../sql.ts";
 export const ACTIVITY_NAME = "signalbox-activity.db";
 
 /** Raise it with each change of `activity.sql`. */
-const VERSION = 7;
+const VERSION = 8;
 /** The file's lock is tried again with each batch: the thread has other things to do. */
 const LOCK_WAIT_MS = 100;
+
+/** Not only marked as free: it may be what a desk no longer keeps. */
+const OVERWRITE_DELETED = "PRAGMA secure_delete = ON";
 
 export interface ActivityFile extends Activity {
   /**
@@ -32,11 +38,18 @@ export interface ActivityFile extends Activity {
   close(): Promise<void>;
 }
 
+/** Reads which desks keep nothing of what requests sent. */
+type SilentDesks = () => Promise<ReadonlySet<number>>;
+
 /**
  * Never throws: a server starts without it. `onWarning` gets a sentence about what cannot be read or
  * kept. The folder must exist.
  */
-export function openActivity(dataDir: string, onWarning: (sentence: string) => void): ActivityFile {
+export function openActivity(
+  dataDir: string,
+  onWarning: (sentence: string) => void,
+  silentDesks: SilentDesks = () => Promise.resolve(new Set()),
+): ActivityFile {
   const path = join(dataDir, ACTIVITY_NAME);
   const file = new SideFile({
     path,
@@ -51,9 +64,16 @@ export function openActivity(dataDir: string, onWarning: (sentence: string) => v
 
     write: (batch) =>
       file.use(async (db) => {
-        await add(db, batch);
-        return moveUnwritten(db);
+        await add(db, batch, await silentDesks());
+        return moveUnwritten(db, silentDesks);
       }),
+
+    forgetSent: (deskId) =>
+      file.use((db) =>
+        change(db, Date.now, async (tx) => {
+          for (const schema of ["unwritten.", "main."]) await forgetSent(tx, schema, [deskId]);
+        }),
+      ),
 
     async keepKeysOf(database) {
       try {
@@ -67,19 +87,19 @@ export function openActivity(dataDir: string, onWarning: (sentence: string) => v
     },
 
     async close() {
-      await file.use((db) => moveUnwritten(db));
+      await file.use((db) => moveUnwritten(db, silentDesks));
       file.close();
     },
   };
 }
 
 /** Takes no lock of the file. */
-function add(db: Database, batch: ActivityBatch): Promise<void> {
+function add(db: Database, batch: ActivityBatch, silent: ReadonlySet<number>): Promise<void> {
   return change(
     db,
     Date.now,
     async (tx) => {
-      await addBatch(tx, "unwritten.", batch);
+      await addBatch(tx, "unwritten.", batch, silent);
       await dropOld(tx, "unwritten.", "unwritten.");
     },
     { begin: "BEGIN" },
@@ -90,6 +110,7 @@ function add(db: Database, batch: ActivityBatch): Promise<void> {
 function attachUnwritten(db: Database): void {
   db.run(`PRAGMA busy_timeout = ${LOCK_WAIT_MS}`);
   db.run("PRAGMA temp_store = MEMORY");
+  db.run(OVERWRITE_DELETED);
   db.run("ATTACH ':memory:' AS unwritten");
   db.run(activitySql.replaceAll("CREATE TABLE ", "CREATE TABLE unwritten."));
   for (const table of tables) {
@@ -99,9 +120,12 @@ function attachUnwritten(db: Database): void {
 }
 
 /** Returns why the disk refuses it, or null. */
-async function moveUnwritten(db: Database): Promise<string | null> {
+async function moveUnwritten(db: Database, silentDesks: SilentDesks): Promise<string | null> {
   try {
     await change(db, Date.now, async (tx) => {
+      // With the file's lock: a desk that keeps nothing since then waits with what it deletes.
+      const silent = await silentDesks();
+      for (const schema of ["unwritten.", "main."]) await forgetSent(tx, schema, silent);
       await addRows(tx, "main.", "unwritten.");
       for (const table of tables) await tx.run(`DELETE FROM unwritten.${table}`);
     });
@@ -112,21 +136,30 @@ async function moveUnwritten(db: Database): Promise<string | null> {
   }
 }
 
-/** For a command, which must not replace the file of a server. Never throws. */
-export function stillInUseIn(dataDir: string): Pick<Activity, "keysStillInUse"> {
+/** For a command, which must not replace the file of a server. */
+export function activityForCommand(dataDir: string): Storage["activity"] {
+  const path = join(dataDir, ACTIVITY_NAME);
+  const open = (): Database => {
+    const db = new Database(path, { create: false, readwrite: true, strict: true });
+    guard(db, BUSY_TIMEOUT_MS);
+    return db;
+  };
+  const read = async <Row>(work: (sql: Reader) => Promise<Row[]>): Promise<Row[]> => {
+    try {
+      using db = open();
+      return await work({ ...reading(db), now: Date.now() });
+    } catch {
+      return [];
+    }
+  };
   return {
-    async keysStillInUse(deskId, from, limit) {
-      try {
-        using db = new Database(join(dataDir, ACTIVITY_NAME), {
-          create: false,
-          readwrite: true,
-          strict: true,
-        });
-        guard(db, BUSY_TIMEOUT_MS);
-        return await readStillInUse({ ...reading(db), now: Date.now() }, deskId, from, limit);
-      } catch {
-        return [];
-      }
+    keysStillInUse: (...query) => read((sql) => readStillInUse(sql, ...query)),
+    sentRejects: (...query) => read((sql) => readSentRejects(sql, ...query)),
+    async forgetSent(deskId) {
+      if (!existsSync(path)) return;
+      using db = open();
+      db.run(OVERWRITE_DELETED);
+      await change(db, Date.now, (tx) => forgetSent(tx, "main.", [deskId]));
     },
   };
 }

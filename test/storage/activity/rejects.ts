@@ -5,16 +5,16 @@ import {
   REJECT_REASONS_PER_KEY_KEPT,
   type RejectReason,
   REQUESTS_PER_REASON_KEPT,
-} from "../../src/domain/activity/activity.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
+} from "../../../src/domain/activity/activity.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/lib/text/time.ts";
 import {
   batchOf,
   rateLimited,
   rejectsOf,
   requestIdOf,
   sideIsRequired,
-} from "../domain/_activity.ts";
-import { START, start } from "./start.ts";
+} from "../../domain/_activity.ts";
+import { START, start } from "../start.ts";
 
 export function rejectsTests(): void {
   test("add up by reason, whatever the order of their fields, with the keys that sent them", async () => {
