@@ -24,7 +24,11 @@ export async function damageOf(sql: Reader, { seq, id }: Row): Promise<Error> {
     seq,
   );
   const indexed = await (next === null
-    ? sql.get<{ id: string | null }>("SELECT max(id) AS id FROM signals")
-    : sql.get<{ id: string | null }>("SELECT max(id) AS id FROM signals WHERE id < $1", next.id));
-  return damagedSignal(indexed?.id ?? id);
+    ? sql.get<{ id: string | number | null }>("SELECT max(id) AS id FROM signals")
+    : sql.get<{ id: string | number | null }>(
+        "SELECT max(id) AS id FROM signals WHERE id < $1",
+        next.id,
+      ));
+  // Damage may have changed the types, too.
+  return damagedSignal(String(indexed?.id ?? id));
 }
