@@ -1,5 +1,5 @@
 /**
- * Makes backups at an interval, sends each away, and keeps the latest ones. Nothing here blocks the thread, which takes
+ * Makes backups at an interval, sends each away, and deletes old ones. Nothing here blocks the thread, which takes
  * signals: the backups may be on a network disk that hangs.
  */
 import {
@@ -16,13 +16,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { messageOf } from "../lib/errors.ts";
 import { CommandTimeout, runBackupCommand } from "./command.ts";
+import { DrillJob, type DrillStatus, type RunDrill } from "./drill.ts";
+import { surplusOf } from "./keep.ts";
+import { type BackupPlan, type BackupStatus, initialStatus } from "./status.ts";
 
-export interface BackupPlan {
-  readonly dir: string;
-  readonly everyMs: number;
-  readonly keep: number;
-  /** A shell script that sends a backup away, as `backupScript` returns it; null: they stay. */
-  readonly command: string | null;
+/** In bytes. */
+export interface Room {
+  readonly free: number;
+  readonly needed: number;
 }
 
 /**
@@ -34,51 +35,14 @@ export type MakeBackup = (
   making: { readonly signal: AbortSignal; readonly earlier: readonly string[] },
 ) => Promise<object>;
 
-/** What a job does with the database. Neither blocks this thread. */
+/** What a job does with the database. Nothing of it blocks this thread. */
 export interface BackupWork {
   readonly make: MakeBackup;
+  readonly drill: RunDrill;
+  /** For the next backup in this folder. */
+  readonly roomIn: (dir: string) => Promise<Room>;
   /** Returns the first of the `files` that is not known to be of another database, or null. */
   readonly findOwn: (files: readonly string[], signal: AbortSignal) => Promise<string | null>;
-}
-
-/** What was last done. Times are epoch milliseconds. */
-export interface BackupStatus {
-  readonly dir: string;
-  readonly every_ms: number;
-  readonly keep: number;
-  /** The last one made, or else the newest of this database in the folder at the start; null: there is none. */
-  readonly newest: MadeBackup | null;
-  /** When the last one of this server was complete and verified; null: none yet. */
-  readonly verified_at: number | null;
-  /** Why the last attempt failed; null if it succeeded, or none has ended yet. */
-  readonly failure: BackupFailure | null;
-  /** When the work on the disk began that is still not done after a whole interval; null: there is none. */
-  readonly stuck_since: number | null;
-  /** What the command did since the start of the server; null without a command. */
-  readonly sending: {
-    /** The last one that it sent; `at` is when that backup was made. */
-    readonly sent: MadeBackup | null;
-    /** As above. `reason` may repeat what the command wrote to stderr. */
-    readonly failure: (BackupFailure & { readonly timed_out: boolean }) | null;
-  } | null;
-}
-
-export function initialStatus({ dir, everyMs, keep, command }: BackupPlan): BackupStatus {
-  return {
-    dir,
-    every_ms: everyMs,
-    keep,
-    newest: null,
-    verified_at: null,
-    failure: null,
-    stuck_since: null,
-    sending: command === null ? null : { sent: null, failure: null },
-  };
-}
-
-interface BackupFailure {
-  readonly at: number;
-  readonly reason: string;
 }
 
 /** A failed backup is retried after this, or sooner if backups are more frequent. */
@@ -87,12 +51,15 @@ const RETRY_MS = 60_000;
 const STUCK_MS_MIN = 1_000;
 /** A disk that hangs does not keep the server from stopping. */
 const STOP_MS_MAX = 5_000;
+
 export class BackupJob {
   readonly #plan: BackupPlan;
   readonly #work: BackupWork;
   readonly #log: Logger;
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
+  readonly #drills: DrillJob | null;
+  #isTight = false;
   status: BackupStatus;
 
   /** Starts at once if the newest backup is older than the interval. */
@@ -101,14 +68,21 @@ export class BackupJob {
     this.#work = work;
     this.#log = log;
     this.status = initialStatus(plan);
+    const { dir, drillMs } = plan;
+    const stopping = this.#stopping.signal;
+    const onStatus = (drill: DrillStatus): void => this.#note({ drill });
+    this.#drills =
+      drillMs === null
+        ? null
+        : new DrillJob({ dir, everyMs: drillMs, run: work.drill, log, stopping, onStatus });
     this.#ended = this.#run();
   }
 
-  /** Aborts a running backup or command. */
+  /** Aborts a running backup, drill or command. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const isEnded = await Promise.race([
-      this.#ended.then(() => true),
+      Promise.all([this.#ended, this.#drills?.ended()]).then(() => true),
       delay(STOP_MS_MAX, false, { ref: false }),
     ]);
     if (!isEnded)
@@ -121,10 +95,12 @@ export class BackupJob {
     let dueAt = performance.now() + waitMs;
     // Whether the last server has sent it is not known.
     const { newest } = this.status;
+    if (waitMs > 0) this.#drills?.consider(newest);
     if (waitMs > 0 && newest !== null) await this.#send(newest, dueAt);
     await this.#sleep(dueAt - performance.now());
     while (!this.#stopping.signal.aborted) {
       const made = await this.#watched(() => this.#backUp());
+      this.#drills?.consider(this.status.newest);
       dueAt = performance.now() + (made === null ? Math.min(everyMs, RETRY_MS) : everyMs);
       if (made !== null) await this.#send(made, dueAt);
       await this.#sleep(dueAt - performance.now());
@@ -200,14 +176,29 @@ export class BackupJob {
       files.length === 0 ? null : await this.#work.findOwn(files, signal).catch(() => null);
     const newest = own === null ? null : backupOf(own);
     this.#note({ newest });
+    await this.#drills?.open();
+    await this.#checkRoom();
     // One of another database makes the next backup fail: report that now.
     if (newest === null || newest.file !== files[0]) return 0;
     return Math.min(everyMs, Math.max(0, everyMs - (Date.now() - newest.at)));
   }
 
+  /** Reports once that the next backup may not fit, and once that it does. It is tried all the same. */
+  async #checkRoom(): Promise<void> {
+    const { dir } = this.#plan;
+    // The backup says what is wrong with its disk.
+    const room = await this.#work.roomIn(dir).catch(() => null);
+    if (room === null || room.free < room.needed === this.#isTight) return;
+    this.#isTight = !this.#isTight;
+    const line = { dir, free_bytes: room.free, needed_bytes: room.needed };
+    if (this.#isTight) this.#log.warn(line, "the next backup may not fit on its disk");
+    else this.#log.info(line, "the next backup fits on its disk again");
+  }
+
   /** Returns null if it failed. */
   async #backUp(): Promise<MadeBackup | null> {
     const { dir } = this.#plan;
+    await this.#checkRoom();
     // Names sort by time.
     const file = join(dir, `signalbox-${timeStamp(Date.now())}.db`);
     const startedAt = performance.now();
@@ -227,7 +218,8 @@ export class BackupJob {
       }
       return null;
     }
-    await this.#prune(file);
+    await this.#prune(made);
+    await this.#checkRoom();
     return made;
   }
 
@@ -236,11 +228,11 @@ export class BackupJob {
   }
 
   /** Never removes the one just made, even if the clock was set back. */
-  async #prune(made: string): Promise<void> {
+  async #prune(made: MadeBackup): Promise<void> {
     const { dir, keep } = this.#plan;
-    const { past } = await listBackups(dir);
-    const others = past.map((name) => join(dir, name)).filter((file) => file !== made);
-    for (const file of others.slice(0, Math.max(0, others.length - (keep - 1)))) {
+    const files = await newestFirst(dir);
+    const others = files.filter((file) => file !== made.file).map(backupOf);
+    for (const { file } of surplusOf([made, ...others], keep)) {
       try {
         await rm(file, { force: true });
       } catch (error) {

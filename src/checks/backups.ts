@@ -1,24 +1,23 @@
 /** The backups: whether they are made, sent away, sound and of this database, and whether the next one fits. */
-import { statSync } from "node:fs";
-import { stat } from "node:fs/promises";
-import { dirname } from "node:path";
 import ms from "ms";
 import { messageOf } from "../lib/errors.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
 import { SECOND_MS } from "../lib/text/time.ts";
 import { formatBytes, formatTime, plural } from "../lib/text/words.ts";
+import { readDrills } from "../backups/drill.ts";
 import { backupOf, listBackups, newestFirst } from "../backups/folder.ts";
-import { type BackupStatus, initialStatus } from "../backups/backups.ts";
+import { describeKeep } from "../backups/keep.ts";
+import { type BackupStatus, initialStatus } from "../backups/status.ts";
 import { databaseFiles } from "../store/open.ts";
-import { DISK_FREE_BYTES_MIN, freeBytes } from "./disk.ts";
 import { type Context, type Finding, ok, problem, SETTINGS_ADVICE, warning } from "./finding.ts";
+import { roomForBackup } from "./room.ts";
 import { describeService } from "./service.ts";
 
 /** A backup may take so long, as a multiple of the interval. */
 const LATE = 2;
 const SAMPLE_MS = 2 * SECOND_MS;
-/** What a file system needs beside the copy. */
-const FILE_SYSTEM_BYTES = 1024 * 1024;
+/** Sizes in words are rounded down. */
+const MIB = 1024 * 1024;
 const COMMAND_ADVICE =
   "run it yourself as the server's user, to see all that it says; if it works there, the service's sandbox forbids it: add ReadWritePaths= with systemctl edit signalbox";
 
@@ -34,7 +33,12 @@ export async function backupsOf({
   if (plan === null) return null;
   if (files === null) return null;
   const own = files.findOwn(files.pathIn(dataDir), await newestFirst(plan.dir));
-  return { ...initialStatus(plan), newest: own === null ? null : backupOf(own) };
+  const { drill, ...status } = initialStatus(plan);
+  return {
+    ...status,
+    newest: own === null ? null : backupOf(own),
+    drill: drill ? { ...drill, ...(await readDrills(plan.dir)) } : null,
+  };
 }
 
 export async function checkBackups(context: Context): Promise<Finding | null> {
@@ -130,36 +134,49 @@ async function findDamage(file: string, isDeep: boolean): Promise<string | null>
   return (await databaseFiles.sample(file, SAMPLE_MS)).damage;
 }
 
-/** A copy is as large as the database, and must leave signals their space if it is on their disk. */
 export async function checkBackupDisk(context: Context): Promise<Finding | null> {
   const backups = await backupsOf(context);
   if (backups === null) return null;
-  const [disk, own] = await Promise.all([diskOf(backups.dir), diskOf(context.dataDir)]);
-  const { free } = disk;
-  const rest = disk.dev === own.dev ? DISK_FREE_BYTES_MIN : FILE_SYSTEM_BYTES;
-  const needed = databaseBytes(context.dataDir) + rest;
-  const sentence = `The disk of ${backups.dir} has ${formatBytes(free)} left, and the next backup needs ${formatBytes(needed)}`;
+  const { dir } = backups;
+  const { free, needed } = await roomForBackup(context.dataDir, dir);
+  const sentence = `The disk of ${dir} has ${formatBytes(free)} left, and the next backup needs ${formatBytes(needed)}`;
   if (free >= needed) return ok(`${sentence}.`);
   return problem(
-    `${sentence}: it may fail.`,
-    "free some space there, keep fewer with --backup-keep, or name another disk with --backup-dir",
+    `${sentence}: it is tried, and may fail.`,
+    `free ${formatBytes(needed - free + MIB)} there (what takes it: du -ah ${shellQuoted(dir)} | sort -h | tail), keep fewer with --backup-keep, or name another disk with --backup-dir`,
   );
 }
 
-/** With its log. */
-function databaseBytes(dataDir: string): number {
-  const size = statSync(databaseFiles.pathIn(dataDir), { throwIfNoEntry: false })?.size ?? 0;
-  return size + databaseFiles.logBytes(dataDir);
-}
-
-/** The server creates the folder if it is missing. */
-async function diskOf(folder: string): Promise<{ free: number; dev: number }> {
-  try {
-    return { free: await freeBytes(folder), dev: (await stat(folder)).dev };
-  } catch (error) {
-    if (dirname(folder) === folder) throw error;
-    return diskOf(dirname(folder));
+/** Whether the newest backups could be restored when that was last tried. */
+export async function checkDrill(context: Context): Promise<Finding | null> {
+  const { server, now, toType } = context;
+  const backups = await backupsOf(context);
+  if (backups?.drill == null) return null;
+  const { last, passed_at: passedAt, every_ms: everyMs } = backups.drill;
+  if (last !== null && last.is_skipped) {
+    return warning(
+      `The drill at ${formatTime(last.at)} was skipped: ${last.failure}`,
+      "the server tries again with the next backup",
+    );
   }
+  if (last !== null && last.failure !== null) {
+    return problem(
+      `The drill of ${last.file} failed at ${formatTime(last.at)}: ${last.failure}`,
+      `fix the cause; the server tries again with the next backup, or try it now: ${toType(`verify --drill ${shellQuoted(backups.dir)}`)}`,
+    );
+  }
+  if ((passedAt ?? server?.started_at ?? 0) + LATE * everyMs <= now) {
+    return warning(
+      `No drill of the last ${ms(LATE * everyMs)} restored a backup of ${backups.dir}.`,
+      server === null
+        ? "start the server, which makes one"
+        : "read the server's log, which says why",
+    );
+  }
+  if (last === null) return ok("None yet: the first follows a backup.");
+  return ok(
+    `At ${formatTime(last.at)}, ${last.file} was restored and verified, and was the same as the database.`,
+  );
 }
 
 /**
@@ -176,5 +193,9 @@ export async function checkBackupFolder(context: Context): Promise<Finding | nul
     if (messageOf(error) === backups.failure?.reason) return null;
     throw error;
   }
-  return ok(`${plural(files.length, "backup")} in ${backups.dir}, none of another database.`);
+  const oldest = files.at(-1);
+  const since = oldest === undefined ? "" : `, the oldest of ${formatTime(backupOf(oldest).at)}`;
+  return ok(
+    `${plural(files.length, "backup")} in ${backups.dir}, none of another database${since}; ${describeKeep(backups.keep)}.`,
+  );
 }

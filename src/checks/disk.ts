@@ -11,7 +11,7 @@ import { type Context, type Finding, ok, problem, stop, warning } from "./findin
 /** With less, the log and its checkpoint may not fit. */
 export const DISK_FREE_BYTES_MIN = 128 * 1024 * 1024;
 /** Eight times what signals need. */
-const DISK_LOW_BYTES = 8 * DISK_FREE_BYTES_MIN;
+export const DISK_LOW_BYTES = 8 * DISK_FREE_BYTES_MIN;
 /** A batch of signals waits for one fsync: 1 to 5 ms on a cloud volume. */
 const FSYNC_MS_MAX = 20;
 /** More than a backup of 10 million signals makes it grow to (docs/operations.md). */

@@ -4,7 +4,7 @@
 import { messageOf } from "../lib/errors.ts";
 import { SECOND_MS } from "../lib/text/time.ts";
 import type { ServerStatus } from "../ops/server.ts";
-import { checkBackupDisk, checkBackupFolder, checkBackups } from "./backups.ts";
+import { checkBackupDisk, checkBackupFolder, checkBackups, checkDrill } from "./backups.ts";
 import { checkCertificate } from "./certificate.ts";
 import { checkClock, checkIds } from "./clock.ts";
 import { checkDatabase, checkReplication } from "./database.ts";
@@ -53,6 +53,7 @@ const table: readonly Row[] = [
   { name: "backups", usedBy: commands, check: checkBackups },
   { name: "backup disk", usedBy: commands, check: checkBackupDisk },
   { name: "backup folder", usedBy: commands, check: checkBackupFolder },
+  { name: "backup drill", usedBy: commands, check: checkDrill },
   // Looks at the folder of the backups, too.
   { name: "configuration", usedBy: doctor, check: checkConfiguration },
 ];

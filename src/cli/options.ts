@@ -98,6 +98,11 @@ export function readInterval(text: string): number {
   return atLeastOneSecond(readWait(text), "such as 1h");
 }
 
+/** Reads an interval that may be longer than any timer, as milliseconds. */
+export function readSchedule(text: string): number {
+  return atLeastOneSecond(readDuration(text), "such as 1w");
+}
+
 /** Reads a shell command for backups, as `backupScript` returns it. */
 export const readCommand = checkedBy(backupScript);
 

@@ -51,10 +51,15 @@ export function storeOption(): Option {
 /** Throws `UsageError` for settings that have no effect without another one. */
 export function refuseIdle(names: readonly string[], serve: Command, missing: string): void {
   for (const name of names) {
-    if ((serve.getOptionValueSource(name) ?? "default") === "default") continue;
+    if (!isGiven(name, serve)) continue;
     const option = findOption(name, serve);
     throw new UsageError(`${option?.long} (${option?.envVar}) has no effect without ${missing}.`);
   }
+}
+
+/** As a flag, or in the environment. */
+export function isGiven(name: string, command: Command): boolean {
+  return (command.getOptionValueSource(name) ?? "default") !== "default";
 }
 
 export function findOption(name: string, command: Command): Option | undefined {

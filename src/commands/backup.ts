@@ -4,17 +4,20 @@ import { stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { Argument, Option } from "commander";
 import { DISK_FREE_BYTES_MIN } from "../checks/disk.ts";
+import { findRoomForDrill, roomForBackup } from "../checks/room.ts";
 import { UsageError, UserError } from "../lib/errors.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
-import type { CopyOptions } from "../domain/storage/files.ts";
+import type { CopyOptions, Drilled } from "../domain/storage/files.ts";
 import { createLog } from "../lib/log.ts";
 import { BackupJob, type BackupWork } from "../backups/backups.ts";
 import { refuseDataFolder } from "../backups/folder.ts";
+import type { Keep } from "../backups/keep.ts";
 import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "../cli/define.ts";
 import { refuseStore } from "../cli/folder-only.ts";
 import { requireFolder, toType } from "../cli/hint.ts";
-import { readCommand, readInterval, readPositive } from "../cli/options.ts";
+import { readKeep } from "../cli/keep.ts";
+import { readCommand, readInterval, readSchedule } from "../cli/options.ts";
 import { formatTime, plural, printChanged, printNote } from "../cli/print.ts";
 import { showProgress } from "../cli/progress.ts";
 import { selfProgram } from "../lib/self.ts";
@@ -23,8 +26,9 @@ import { settings } from "./serve/settings.ts";
 
 interface BackupOptions extends DataOptions {
   readonly every?: number;
-  readonly keep?: number;
+  readonly keep?: Keep;
   readonly command?: string;
+  readonly drill?: number;
 }
 
 export const backupCommand = defineCommand({
@@ -37,12 +41,15 @@ export const backupCommand = defineCommand({
     ),
     new Option(
       "--keep <n>",
-      `with --every: how many backups to keep (default: ${settings.backupKeep.fallback})`,
-    ).argParser(readPositive),
+      `with --every: ${settings.backupKeep.text} (default: ${settings.backupKeep.fallback})`,
+    ).argParser(readKeep),
     new Option(
       "--command <command>",
       "with --every: shell command that sends each backup away; {} is its path",
     ).argParser(readCommand),
+    new Option("--drill <span>", `with --every: ${settings.backupDrill.text}`).argParser(
+      readSchedule,
+    ),
   ],
   adds: "data and json",
   notes: `
@@ -50,7 +57,7 @@ The copy is a snapshot, synced and verified before it gets its name. It replaces
 that name, and no other file. It contains the hashes of keys, never a key.`,
   examples: [
     "signalbox backup /backup/signalbox.db --data /var/lib/signalbox",
-    "signalbox backup --every 1h --keep 24 /backup",
+    "signalbox backup --every 1h --keep 24h,7d,4w --drill 1w /backup",
     "signalbox backup --every 1h /backup --command 'rclone copy {} remote:signalbox'",
     "signalbox backup /backup/signalbox.db --json | jq .signals",
   ],
@@ -81,22 +88,38 @@ async function backUp(
   return { file, bytes: (await stat(file)).size, signals, newest_id };
 }
 
+/** Restores a backup where there is room, verifies it, and compares it, in a process of its own. */
+export async function drill(
+  dataDir: string,
+  file: string,
+  options: Pick<CopyOptions, "signal" | "onProgress">,
+): Promise<Drilled> {
+  refuseForeignFolder(dataDir);
+  const around = await findRoomForDrill(dataDir, file);
+  return databaseFiles.drillInProcess(file, dataDir, around, {
+    program: selfProgram(),
+    freeBytesMin: DISK_FREE_BYTES_MIN,
+    ...options,
+  });
+}
+
 /** For a {@link BackupJob}. */
 export function backupWork(dataDir: string): BackupWork {
   const path = databaseFiles.pathIn(dataDir);
   return {
     make: (file, making) => backUp(dataDir, file, making),
+    drill: (file, signal) => drill(dataDir, file, { signal }),
+    roomIn: (dir) => roomForBackup(dataDir, dir),
     findOwn: (files, signal) =>
       databaseFiles.findOwnInProcess(path, files, { program: selfProgram(), signal }),
   };
 }
 
 async function backUpOnce(file: string, options: BackupOptions): Promise<void> {
-  const { data, json, keep, command } = options;
-  if ((keep ?? command) !== undefined) {
-    throw new UsageError(
-      `${keep === undefined ? "--command" : "--keep"} needs --every: signalbox backup --every 1h DIR`,
-    );
+  const { data, json } = options;
+  const idle = (["keep", "command", "drill"] as const).find((name) => options[name] !== undefined);
+  if (idle !== undefined) {
+    throw new UsageError(`--${idle} needs --every: signalbox backup --every 1h DIR`);
   }
   const replaced = refuseTarget(file, resolve(data));
   const startedAt = performance.now();
@@ -145,8 +168,8 @@ async function backUpEvery(dir: string, everyMs: number, options: BackupOptions)
   const dataDir = resolve(options.data);
   refuseDataFolder(dir, dataDir);
   const log = await createLog("info");
-  const { keep = settings.backupKeep.fallback, command = null } = options;
-  const plan = { dir, everyMs, keep, command };
+  const { keep = settings.backupKeep.fallback, command = null, drill: drillMs = null } = options;
+  const plan = { dir, everyMs, keep, command, drillMs };
   const job = new BackupJob(plan, backupWork(dataDir), log.logger);
   await stopSignal(log);
   await job.stop();

@@ -26,3 +26,15 @@ export function ownBackupCommand(): Command {
       printData(JSON.stringify(databaseFiles.findOwn(database, backups)));
     });
 }
+
+export function drillBackupCommand(): Command {
+  return new Command("drill-backup")
+    .description("restore a backup, verify it, compare it with the database, and print JSON")
+    .argument("<file>")
+    .argument("<data>")
+    .argument("<folder>", "a new folder, for the time of the drill")
+    .action(async (file: string, dataDir: string, folder: string) => {
+      lowerPriority();
+      printData(JSON.stringify(await databaseFiles.drill(file, dataDir, folder)));
+    });
+}

@@ -8,7 +8,7 @@ import { auditCommand } from "./audit.ts";
 import { backupCommand } from "./backup.ts";
 import { addCompletion } from "./completion/completion.ts";
 import { configCommand } from "./config.ts";
-import { copyFileCommand, ownBackupCommand } from "./copy-file.ts";
+import { copyFileCommand, drillBackupCommand, ownBackupCommand } from "./copy-file.ts";
 import { copyCommand } from "./copy.ts";
 import { deskCommand } from "./desk.ts";
 import { doctorCommand } from "./doctor.ts";
@@ -62,6 +62,7 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
   for (const create of commands) program.addCommand(create());
   program.addCommand(copyFileCommand(), { hidden: true });
   program.addCommand(ownBackupCommand(), { hidden: true });
+  program.addCommand(drillBackupCommand(), { hidden: true });
   program.addCommand(helpCommand(program));
   addCompletion(program);
   inherit(program, writeErr);

@@ -1,6 +1,8 @@
 /** `signalbox status`: a server and its data at a glance, and what needs attention. */
 import { existsSync } from "node:fs";
 import ms from "ms";
+import type { DrillStatus } from "../backups/drill.ts";
+import { describeKeep } from "../backups/keep.ts";
 import { describeSending } from "../checks/backups.ts";
 import { freeBytes } from "../checks/disk.ts";
 import { runChecks } from "../checks/table.ts";
@@ -69,6 +71,7 @@ function printStatus(status: Status): void {
     if (server.feed_url !== null) facts.push(["feed", server.feed_url]);
     if (server.ops_listen !== null) facts.push(["health", `http://${server.ops_listen}`]);
     facts.push(["backup", describeBackup(server)]);
+    if (server.backups?.drill) facts.push(["drill", describeDrill(server.backups.drill)]);
     facts.push(["certificate", describeCertificate(server)]);
   }
   if (status.disk_free_bytes !== null) {
@@ -128,10 +131,18 @@ function describeConsole({ console_url: url, listen }: ServerStatus): string {
 function describeBackup({ backups, database }: ServerStatus): string {
   if (backups === null && database != null) return "by PostgreSQL's own tools: docs/scale.md";
   if (backups === null) return "none by this server: serve --backup-dir DIR makes them";
-  const { dir, every_ms, newest } = backups;
+  const { dir, every_ms, newest, keep } = backups;
   if (newest === null) return `none yet, every ${ms(every_ms)} to ${dir}`;
   const sending = describeSending(backups);
-  return `${formatTime(newest.at)}, ${newest.file}${sending === null ? "" : `, ${sending}`}`;
+  const and = sending === null ? "" : `, ${sending}`;
+  return `${formatTime(newest.at)}, ${newest.file}${and}; ${describeKeep(keep)}`;
+}
+
+function describeDrill({ every_ms, last, passed_at }: DrillStatus): string {
+  if (last === null) return `none yet, every ${ms(every_ms)}`;
+  const result = last.failure === null ? "passed" : last.is_skipped ? "skipped" : "failed";
+  const before = last.failure === null ? "" : `; the last that passed: ${formatTime(passed_at)}`;
+  return `${formatTime(last.at)}, ${last.file}, ${result}${before}`;
 }
 
 function describeCertificate({

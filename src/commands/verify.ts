@@ -1,33 +1,52 @@
 /** `signalbox verify`: checks a database or a backup. */
+import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { Argument, type Command } from "commander";
+import { Argument, type Command, Option } from "commander";
 import { UsageError, UserError } from "../lib/errors.ts";
 import { showHidden } from "../lib/text/hidden.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
 import type { Verification } from "../domain/storage/files.ts";
+import { newestFirst } from "../backups/folder.ts";
 import { databaseFiles, refuseForeignFolder, verifyStore } from "../store/open.ts";
 import { isStoreUrl } from "../lib/place.ts";
 import { type DataOptions, defineCommand } from "../cli/define.ts";
 import { refuseStore } from "../cli/folder-only.ts";
 import { requireFile } from "../cli/options.ts";
-import { plural, printData, printJson } from "../cli/print.ts";
+import { count, plural, printData, printJson, printNote } from "../cli/print.ts";
+import { showProgress } from "../cli/progress.ts";
+import { drill } from "./backup.ts";
 
 export const verifyCommand = defineCommand({
   name: "verify",
   description: "check everything in the database: exit code 0 if all of it is sound",
   arguments: [new Argument("[file]", "a backup, instead of the database in the data folder")],
+  options: [
+    new Option(
+      "--drill",
+      "also restore the backup beside the data, and compare it with the database; of a folder, the newest one",
+    ),
+  ],
   adds: "data and json",
   notes: `
 Changes nothing, and may run beside a server. It reads the whole database several times, and the
 server's log grows meanwhile. With --store, pages and indexes are not checked: pg_amcheck does that.
-In JSON, a check that did not run has "ok": null.`,
+In JSON, a check that did not run has "ok": null.
+
+--drill changes nothing, either: it restores to a new folder in the data folder, or where the backup is,
+whichever has room, and removes it. Every value of every signal in the backup must be as in the database.`,
   examples: [
     "signalbox verify --data /var/lib/signalbox",
     "signalbox verify /backup/signalbox-20261121T115119Z.db",
+    "signalbox verify --drill /backup --data /var/lib/signalbox",
     "signalbox verify --json | jq .checks",
     "signalbox verify --store postgres://signalbox@db.example.com/signalbox",
   ],
-  run: async ({ data, json }: DataOptions, file: string | undefined, command: Command) => {
+  run: async (
+    { data, json, drill: isDrill }: DataOptions & { drill?: true },
+    file: string | undefined,
+    command: Command,
+  ) => {
+    if (isDrill) return tryBackup(file, data, json);
     if (isStoreUrl(data)) {
       if (file !== undefined) {
         refuseStore(
@@ -58,6 +77,31 @@ In JSON, a check that did not run has "ok": null.`,
     throw new UserError(`${problem}: ${next}`, "restore FILE --force");
   },
 });
+
+async function tryBackup(
+  named: string | undefined,
+  data: string,
+  json: true | undefined,
+): Promise<void> {
+  refuseStore("verify --drill", data);
+  if (named === undefined) {
+    throw new UsageError(
+      "--drill needs a backup, or their folder: signalbox verify --drill /backup",
+    );
+  }
+  const isFolder = statSync(named, { throwIfNoEntry: false })?.isDirectory() === true;
+  const [file] = isFolder ? await newestFirst(resolve(named)) : [resolve(named)];
+  if (file === undefined) {
+    throw new UserError(`${named} has no backup of --backup-dir or --every: name a file.`);
+  }
+  requireFile(file, "name a backup in it");
+  const drilled = await showProgress("drill", (sink) => drill(resolve(data), file, sink));
+  if (json) printJson({ file, ...drilled });
+  const { signals, newest_id, newer_signals } = drilled;
+  printNote(
+    `${file} was restored, verified, and removed again. Each of its ${plural(signals, "signal")}, the newest ${newest_id ?? "-"}, is as in the database, which has ${count(newer_signals)} newer.`,
+  );
+}
 
 async function verifyDatabaseAt(url: string, json: true | undefined): Promise<void> {
   const verification = await verifyStore(url);

@@ -22,6 +22,9 @@ export class UserError extends Error {
 /** What was named does not exist, or not for the one who asks. */
 export class NotFoundError extends UserError {}
 
+/** It was ended before it was done, by a signal or its caller. */
+export class StoppedError extends UserError {}
+
 /** The member was signed out between the start of the request and its change, which was not made. */
 export class SignedOutError extends Error {}
 

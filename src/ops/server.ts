@@ -6,7 +6,7 @@ import { type Address, explainBindError } from "../http/address.ts";
 import type { Outage } from "../domain/storage/append.ts";
 import type { AcmeStatus } from "../http/acme/report.ts";
 import type { UnknownKeys } from "../http/limits/unknown-keys.ts";
-import type { BackupStatus } from "../backups/backups.ts";
+import type { BackupStatus } from "../backups/status.ts";
 
 export const SOCKET_NAME = "ops.sock";
 /** For commands. On the socket only. */

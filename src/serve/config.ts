@@ -2,7 +2,7 @@
 import { UsageError, UserError } from "../lib/errors.ts";
 import type { AcmePlan } from "../http/acme/plan.ts";
 import type { CertificateFiles } from "../http/tls.ts";
-import type { BackupPlan } from "../backups/backups.ts";
+import type { BackupPlan } from "../backups/status.ts";
 import {
   type Address,
   formatAddress,

@@ -6,7 +6,7 @@ import { shellQuoted } from "../../src/lib/text/shell.ts";
 import { checkJob, describeSending } from "../../src/checks/backups.ts";
 import { readCommand } from "../../src/cli/options.ts";
 import { DAY_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
-import type { BackupStatus } from "../../src/backups/backups.ts";
+import type { BackupStatus } from "../../src/backups/status.ts";
 import { timeStamp } from "../../src/backups/folder.ts";
 import { runBackupCommand, Tail } from "../../src/backups/command.ts";
 import { verifyDatabase } from "../../src/store/sqlite/copies/verify.ts";

@@ -436,7 +436,7 @@ test("backup folder: one with another database's backups", async () => {
   const args = ["--backup-dir", dir];
   expect(await said("backup folder", dataDir, args)).toStartWith(`problem: ${foreign}`);
   expect(await said("backup folder", other.dataDir, args)).toStartWith(
-    `ok: 1 backup in ${dir}, none of another database.`,
+    `ok: 1 backup in ${dir}, none of another database, the oldest of `,
   );
   const stopped = await doctor(dataDir, args);
   expect(stopped["backups"]?.sentence).toStartWith("There is no backup of the last 2h");

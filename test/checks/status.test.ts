@@ -156,7 +156,7 @@ describe("status", () => {
     expect(stdout).toMatch(new RegExp(`^feed +http://${read}/feed$`, "m"));
     expect(stdout).toMatch(/^rate +2 signals in the last minute, 2 in the last hour$/m);
     expect(stdout).toMatch(/^alpha +1 +\d{4}-.*Z +BTC$/m);
-    expect(stdout).toContain(`${join(backups, made)}\n`);
+    expect(stdout).toContain(`${join(backups, made)}; the latest 24 are kept\n`);
     expect(stdout).toEndWith("Nothing needs attention.\n");
   });
 

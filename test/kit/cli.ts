@@ -87,7 +87,8 @@ let lastHere: Promise<unknown> = Promise.resolve();
 
 /** Like {@link cli}, in this process where it can: a tenth of the work. One command runs at a time. */
 export function cliHere(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
-  const isHere = options.staysHere ?? (args.includes("--check") || !ownProcess.has(args[0] ?? ""));
+  const isOwn = ownProcess.has(args[0] ?? "") || args.includes("--drill");
+  const isHere = options.staysHere ?? (args.includes("--check") || !isOwn);
   const { program, stdin } = options;
   if (variant !== undefined || !isHere || program !== undefined || stdin !== undefined) {
     return cli(args, options);

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { type App, startApp } from "../../src/serve/app.ts";
 import type { ServeConfig } from "../../src/serve/config.ts";
+import type { BackupWork } from "../../src/backups/backups.ts";
 import { logOptions } from "../../src/lib/log.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
@@ -162,6 +163,15 @@ export const defaultConfig: ServeConfig = {
   quickstart: false,
 };
 
+const refuse = () => Promise.reject(new Error("no backups here"));
+
+export const noBackups: BackupWork = {
+  make: refuse,
+  drill: refuse,
+  roomIn: refuse,
+  findOwn: () => Promise.resolve(null),
+};
+
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const dataDir = options.dataDir ?? temporaryFolder();
   const db = openDatabase(dataDir, "command");
@@ -182,10 +192,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     log: logger,
     ...(options.now === undefined ? {} : { now: options.now }),
     onFatal: (reason) => fatal.push(reason),
-    backupWork: {
-      make: () => Promise.reject(new Error("no backups here")),
-      findOwn: () => Promise.resolve(null),
-    },
+    backupWork: noBackups,
   });
   const stop = closedOnce(() => app.stop());
   const url = app.publicUrl;

@@ -289,7 +289,7 @@ describe("/metrics", () => {
     });
     expect(text).toContain("signalbox_queue_signals 7\n");
     const ended = /^signalbox_(database|log|desks?|keys?|certificate|acme|backup)_/;
-    expect(before.filter((name) => ended.test(name))).toHaveLength(18);
+    expect(before.filter((name) => ended.test(name))).toHaveLength(21);
     expect(namesIn(text).filter((name) => ended.test(name))).toEqual([]);
   });
 
@@ -394,6 +394,11 @@ const withServer = {
       failure: null,
       stuck_since: null,
       sending: { sent: made, failure: null },
+      drill: {
+        every_ms: DAY_MS,
+        last: { at: START, file: made.file, failure: null, is_skipped: false },
+        passed_at: START,
+      },
     },
   }),
   storage: { queue: { depth: 0, usage: 0, outage: null }, figures: () => figures },
@@ -404,13 +409,13 @@ async function everyMetric(): Promise<ReadonlyMap<string, string>> {
   const { certFile, keyFile } = writeCertificate(temporaryFolder(), await makeCertificate("a"));
   const tls = ["--tls-cert", certFile, "--tls-key", keyFile];
   const backups = ["--backup-dir", temporaryFolder(), "--backup-command", "true {}"];
-  const server = await startServe([...tls, ...backups]);
+  const server = await startServe([...tls, ...backups, "--backup-drill", "1w"]);
   const { key } = await mintByCommand(server.dataDir);
   const sent = await callUrl(server.url, "/v1/signals", posting(key, signal, trusting));
   expect(sent.status).toBe(201);
   const unknown = posting(`sbk_${"0".repeat(64)}`, signal, trusting);
   expect((await callUrl(server.url, "/v1/signals", unknown)).status).toBe(401);
-  await server.logged("backup sent");
+  await Promise.all([server.logged("backup sent"), server.logged("backup drill passed")]);
   const { samples, types } = await scrape(server.dataDir);
   const names = new Set([...samples.keys()].flatMap(metricsIn));
   expect(namesIn(await new Metrics(silent).text(withServer))).toContain("signalbox_acme_failing");

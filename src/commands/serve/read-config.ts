@@ -8,21 +8,21 @@ import { type AcmePlan, DOMAINS_MAX } from "../../http/acme/plan.ts";
 import { type Address, hostOf, isLoopbackHost, parseAddress } from "../../http/address.ts";
 import type { CertificateFiles } from "../../http/tls.ts";
 import { refuseStore } from "../../cli/folder-only.ts";
-import { refuseIdle } from "../../cli/setting.ts";
+import { findOption, isGiven, refuseIdle } from "../../cli/setting.ts";
 import { ACME_LISTEN, isOn, type ServeOptions } from "./settings.ts";
+
+const backupSettings = ["backupDir", "backupEvery", "backupKeep", "backupCommand", "backupDrill"];
 
 /** Throws `UsageError` for settings that make no sense together. */
 export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
   const { backupDir, acmeDomain } = options;
-  if (backupDir === undefined) {
-    refuseIdle(
-      ["backupEvery", "backupKeep", "backupCommand"],
-      serve,
-      "a folder for the backups: add --backup-dir DIR",
-    );
+  for (const name of backupSettings) {
+    if (!isGiven(name, serve)) continue;
+    const { long, envVar } = findOption(name, serve) ?? {};
+    refuseStore(`${long} (${envVar})`, options.store ?? options.data);
   }
-  if (backupDir !== undefined) {
-    refuseStore("--backup-dir (SIGNALBOX_BACKUP_DIR)", options.store ?? options.data);
+  if (backupDir === undefined) {
+    refuseIdle(backupSettings, serve, "a folder for the backups: add --backup-dir DIR");
   }
   if (options.store !== undefined && isOn("externalCheckpoints", serve)) {
     throw new UsageError(
@@ -67,6 +67,7 @@ export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
             everyMs: options.backupEvery,
             keep: options.backupKeep,
             command: options.backupCommand ?? null,
+            drillMs: options.backupDrill ?? null,
           },
     externalCheckpoints: isOn("externalCheckpoints", serve),
     quickstart: isOn("quickstart", serve),

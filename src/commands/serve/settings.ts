@@ -11,6 +11,7 @@ import { parseDomain } from "../../http/acme/plan.ts";
 import type { Address } from "../../http/address.ts";
 import { CONNECTIONS_MAX_DEFAULT } from "../../http/limits/connections.ts";
 import { TrustedProxies } from "../../http/transport.ts";
+import { readKeep } from "../../cli/keep.ts";
 import {
   orInvalid,
   readAddress,
@@ -20,7 +21,7 @@ import {
   readEmail,
   readInterval,
   readOwnUrl,
-  readPositive,
+  readSchedule,
   readWait,
 } from "../../cli/options.ts";
 import {
@@ -157,9 +158,9 @@ export const settings = {
   },
   backupKeep: {
     flags: "--backup-keep <n>",
-    text: "number of backups to keep",
-    more: "; needs `--backup-dir`",
-    read: readPositive,
+    text: "how many of the latest backups to keep, or hourly, daily and weekly ones, such as 24h,7d,4w",
+    more: "; needs `--backup-dir`. See [tiers](operations.md#tiers)",
+    read: readKeep,
     fallback: 24,
   },
   backupCommand: {
@@ -167,6 +168,12 @@ export const settings = {
     text: "shell command that sends each backup away; {} is its path",
     more: "; needs `--backup-dir`. See [sending backups away](operations.md#sending-backups-away)",
     read: readCommand,
+  },
+  backupDrill: {
+    flags: "--backup-drill <span>",
+    text: "interval between restore drills: the newest backup is restored beside the data, verified and compared",
+    more: "; needs `--backup-dir`. See [restore drills](operations.md#restore-drills)",
+    read: readSchedule,
   },
   externalCheckpoints: {
     flags: "--external-checkpoints",

@@ -39,6 +39,18 @@ export interface DatabaseFiles {
   ): Awaitable<Verification>;
   /** {@link copy} in a process of its own, which can be watched and stopped. */
   copyInProcess(from: string, to: string, options: CopyOptions): Promise<Verification>;
+  /**
+   * Restores a backup into a new `folder`, which is removed again, verifies it, and compares it with the database in
+   * `dataDir`, which may be in use. Throws `UserError` if it does not pass.
+   */
+  drill(file: string, dataDir: string, folder: string): Promise<Drilled>;
+  /** {@link drill} in a process of its own, with a new folder in `around`. */
+  drillInProcess(
+    file: string,
+    dataDir: string,
+    around: string,
+    options: CopyOptions,
+  ): Promise<Drilled>;
   /** Whether the file is a copy that may be replaced by another. */
   isCopy(file: string): boolean;
   /**
@@ -95,6 +107,14 @@ export interface CopyOptions {
 export interface CopyProgress {
   readonly copiedBytes: number;
   readonly totalBytes: number;
+}
+
+export interface Drilled {
+  /** How many the backup has, each of them as in the database. */
+  readonly signals: number;
+  readonly newest_id: string | null;
+  /** Stored after the backup. */
+  readonly newer_signals: number;
 }
 
 export interface Restored {

@@ -127,6 +127,7 @@ function valuesOfCertificate(
 
 function valuesOfBackups({ backups }: ServerStatus) {
   const { newest = null, verified_at: verifiedAt = null, sending = null } = backups ?? {};
+  const drill = backups?.drill ?? null;
   return {
     signalbox_backup_interval_seconds: backups && backups.every_ms / 1_000,
     signalbox_backup_latest_timestamp_seconds: newest && newest.at / 1_000,
@@ -134,6 +135,11 @@ function valuesOfBackups({ backups }: ServerStatus) {
     signalbox_backup_failing: backups && Number(backups.failure !== null),
     signalbox_backup_sent_timestamp_seconds: sending?.sent ? sending.sent.at / 1_000 : null,
     signalbox_backup_command_failing: sending && Number(sending.failure !== null),
+    signalbox_backup_drill_interval_seconds: drill && drill.every_ms / 1_000,
+    signalbox_backup_drill_passed_timestamp_seconds: drill?.passed_at
+      ? drill.passed_at / 1_000
+      : null,
+    signalbox_backup_drill_failing: drill && Number((drill.last?.failure ?? null) !== null),
   };
 }
 

@@ -62,6 +62,10 @@ const help = {
     signalbox_backup_sent_timestamp_seconds:
       "When the backup was made that --backup-command sent away last.",
     signalbox_backup_command_failing: "1 if the last attempt of --backup-command failed.",
+    signalbox_backup_drill_interval_seconds: "--backup-drill; absent without it.",
+    signalbox_backup_drill_passed_timestamp_seconds:
+      "When a drill last restored a backup, verified it, and found it the same as the database.",
+    signalbox_backup_drill_failing: "1 if the last drill failed, or was skipped for want of space.",
     signalbox_ready: "1 if the check of /readyz passes.",
     signalbox_build_info: "Always 1.",
     signalbox_time_seconds: "The server's clock.",

@@ -9,7 +9,8 @@ import { silentDesks } from "../records/desk-rows.ts";
 import { records } from "../records/records.ts";
 import { signals } from "../records/signals/signals.ts";
 import { copyDatabase, findOwnBackup, isCopy, refuseOtherBackups } from "./copies/copy.ts";
-import { copyInProcess, findOwnInProcess } from "./copies/copying.ts";
+import { copyInProcess, drillInProcess, findOwnInProcess } from "./copies/copying.ts";
+import { drillBackup } from "./copies/drill.ts";
 import { restore } from "./copies/restore.ts";
 import { describeProblem, verifyDatabase } from "./copies/verify.ts";
 import { explainCommandFailure, explainTransient, isTransient } from "./files/failures.ts";
@@ -43,6 +44,8 @@ const files: DatabaseFiles = {
   findOwnInProcess,
   copy: copyDatabase,
   copyInProcess,
+  drill: drillBackup,
+  drillInProcess,
   isCopy,
   restore,
 };

@@ -24,6 +24,7 @@ import {
 import { DATABASE_NAME } from "./files/folder.ts";
 import { lockFolder } from "./files/lock.ts";
 import { openDatabase } from "./files/open.ts";
+import { removeAbandoned } from "./files/private-folder.ts";
 import { hasMoved } from "./files/transaction.ts";
 import { nextStepAfter } from "./log/next-step.ts";
 import { describeCutLog, hasLogMoved, isLogCut } from "./log/removed-log.ts";
@@ -98,6 +99,8 @@ async function openParts(where: DatabaseLocation, events: ServerStorageEvents): 
   const { onWarning: onTightened } = events;
   const lock = lockFolder(dataDir, onTightened);
   opened.use(lock);
+  // A drill that was killed has left a copy of the database.
+  removeAbandoned(dataDir);
   const db = opened.use(openDatabase(dataDir, "reader", { externalCheckpoints, onTightened }));
   refuseOtherId(db, join(dataDir, DATABASE_NAME));
   const rescue = new Rescue(db, {

@@ -8,7 +8,7 @@ import { ADMIN } from "../../../src/domain/storage/author.ts";
 import { startApp } from "../../../src/serve/app.ts";
 import { openConsoleStorage } from "../../../src/store/open.ts";
 import { freePort } from "../../kit/cli.ts";
-import { defaultConfig, onCleanup, temporaryFolder } from "../../kit/setup.ts";
+import { defaultConfig, noBackups, onCleanup, temporaryFolder } from "../../kit/setup.ts";
 import { createDatabase, postgresTest } from "../../store/postgres/_servers.ts";
 import { ALICE, decoded, isSignedIn, PASSWORD, signIn, Visitor } from "../_console.ts";
 import { SoftwareKey } from "../sign-in/_authenticator.ts";
@@ -34,10 +34,7 @@ async function startServers() {
       onFatal: (reason) => {
         throw new Error(reason);
       },
-      backupWork: {
-        make: () => Promise.reject(new Error("no backups here")),
-        findOwn: () => Promise.resolve(null),
-      },
+      backupWork: noBackups,
     });
     onCleanup(() => app.stop());
     ports.push(port);

@@ -35,7 +35,7 @@ test("a backup that finds no room says so in log, status, doctor and metrics, an
   const told = await status();
   expect(told).toMatch(/^! The last backup failed at \S+ \S+: The disk of \S+ is full, /m);
   expect(told).toMatch(
-    /^! The disk of \S+ has 0 MiB left, and the next backup needs 1 MiB: it may fail\.$/m,
+    /^! The disk of \S+ has 0 MiB left, and the next backup needs 1 MiB: it is tried, and may fail\.$/m,
   );
   const doctor = await cli(["doctor", "--json", "--data", dataDir]);
   expect(doctor.code).toBe(1);

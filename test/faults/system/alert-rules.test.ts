@@ -15,6 +15,8 @@ type Series = Readonly<Record<string, string>>;
 
 interface Case {
   readonly fires: Series;
+  /** Other conditions of the same alert. */
+  readonly more?: Readonly<Record<string, Series>>;
   /** By the reason why the alert must be silent. */
   readonly silent: Readonly<Record<string, Series>>;
   /** When it fires; after an hour if not given. */
@@ -162,6 +164,32 @@ const cases: Readonly<Record<string, Case>> = {
     fires: { signalbox_backup_command_failing: "1x60" },
     silent: { "it is retried": { signalbox_backup_command_failing: "0x57 1x3" } },
   },
+  SignalboxBackupNotDrilled: {
+    fires: { signalbox_backup_drill_failing: "1x60" },
+    silent: {
+      "it is tried again with the next backup": { signalbox_backup_drill_failing: "0x58 1x2" },
+      "it passed within two intervals": {
+        signalbox_backup_drill_failing: "0x60",
+        signalbox_backup_drill_interval_seconds: "2400x60",
+        signalbox_backup_drill_passed_timestamp_seconds: "0x60",
+      },
+      "the first is not due": {
+        signalbox_backup_drill_interval_seconds: "2400x60",
+        process_start_time_seconds: "0x60",
+      },
+    },
+    more: {
+      "none has passed for two intervals": {
+        signalbox_backup_drill_failing: "0x60",
+        signalbox_backup_drill_interval_seconds: "1200x60",
+        signalbox_backup_drill_passed_timestamp_seconds: "600x60",
+      },
+      "none has ever passed": {
+        signalbox_backup_drill_interval_seconds: "1200x60",
+        process_start_time_seconds: "600x60",
+      },
+    },
+  },
   SignalboxCertificateExpiring: {
     fires: certificate(-80, 10),
     silent: { "it has a short life": certificate(-1, 5), "a month is left": certificate(-60, 30) },
@@ -245,8 +273,9 @@ async function runPromtool(tests: readonly object[]): Promise<void> {
 }
 
 test("each alert fires with its series, and is silent with the others", async () => {
-  const tests = Object.entries(cases).flatMap(([alert, { fires, silent }]) => [
+  const tests = Object.entries(cases).flatMap(([alert, { fires, more = {}, silent }]) => [
     runOf(alert, "fires", fires, true),
+    ...Object.entries(more).map(([why, series]) => runOf(alert, why, series, true)),
     ...Object.entries(silent).map(([why, series]) => runOf(alert, why, series, false)),
   ]);
   await runPromtool(tests);

@@ -3,7 +3,7 @@
  * clears when the condition ends. Minutes, hours and days of the rules are seconds here: see `../kit/prometheus.ts`.
  */
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DAY_MS, HOUR_MS } from "../../../src/lib/text/time.ts";
 import { makeCertificate, writeCertificate } from "../../kit/certificates.ts";
@@ -232,6 +232,16 @@ const conditions: Readonly<Record<string, () => Promise<Condition>>> = {
     const { server, port } = await watched([...every, "--backup-command", `cp {} ${away}/`]);
     await server.logged("backup sent");
     return { port, cause: () => rmSync(away, { recursive: true }), end: () => mkdirSync(away) };
+  },
+  SignalboxBackupNotDrilled: async () => {
+    const dir = temporaryFolder();
+    const { server, port } = await watched(["--backup-dir", dir, "--backup-drill", "1s"]);
+    await server.logged("backup drill passed");
+    const name = readdirSync(dir).find((one) => one.endsWith(".db"));
+    const newest = join(dir, String(name));
+    const sound = readFileSync(newest);
+    const cause = () => writeFileSync(newest, sound.subarray(0, 20_000));
+    return { port, cause, end: () => writeFileSync(newest, sound) };
   },
   SignalboxCertificateExpiring: async () => {
     const { flags, write } = await certificate();

@@ -31,22 +31,30 @@ export function copyDatabase(
     removeAbandoned(dirname(to));
     using _folder = createPrivateFolder(folder);
     const copy = copyIn(folder);
-    vacuumInto(from, copy, earlier);
-    syncPath(copy);
-    const verification = verifyDatabase(copy);
-    const problem = describeProblem(verification);
-    if (problem !== null) {
-      throw new UserError(
-        `The copy of ${from} is not sound (${problem}): check the original`,
-        `verify ${shellQuoted(from)}`,
-      );
-    }
+    const verification = makeCopy(from, copy, earlier);
     renameSync(copy, to);
     syncPath(dirname(to));
     return { ...verification, file: to };
   } catch (error) {
-    throw explain(error, from, to);
+    throw explainCopyFailure(error, from, to);
   }
+}
+
+/** Makes a copy that is on disk and sound, in a private folder. */
+export function makeCopy(
+  from: string,
+  copy: string,
+  earlier: readonly string[] = [],
+): Verification {
+  vacuumInto(from, copy, earlier);
+  syncPath(copy);
+  const verification = verifyDatabase(copy);
+  const problem = describeProblem(verification);
+  if (problem === null) return verification;
+  throw new UserError(
+    `The copy of ${from} is not sound (${problem}): check the original`,
+    `verify ${shellQuoted(from)}`,
+  );
 }
 
 /**
@@ -144,7 +152,7 @@ function readDesks(backup: string): string[] {
 }
 
 /** Only the target and its folder are used without SQLite. */
-function explain(error: unknown, from: string, to: string): unknown {
+export function explainCopyFailure(error: unknown, from: string, to: string): unknown {
   const isOfSystem = error instanceof Error && "syscall" in error;
   if (!isOfSystem) return explainFailure(error, isRefusedWrite(error) ? to : from);
   return new UserError(
