@@ -119,6 +119,7 @@ CREATE TABLE members (
   id            text    COLLATE "C" NOT NULL PRIMARY KEY, -- ULID
   desk_id       integer NOT NULL REFERENCES desks (id),
   email         text    COLLATE "C" NOT NULL, -- the name to sign in with; lower case
+  role          text    COLLATE "C" NOT NULL CHECK (role IN ('manager', 'viewer')), -- a viewer sees everything of the desk, and changes only their own account
   password_hash text    COLLATE "C",        -- argon2id, PHC string, with a `!` in front while locked; NULL with passkeys only
   created_at    bigint  NOT NULL,           -- ms; when invited
   joined_at     bigint,                     -- ms; when the first password or passkey was set

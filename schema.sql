@@ -80,6 +80,7 @@ CREATE TABLE members (
   id            TEXT    NOT NULL PRIMARY KEY, -- ULID
   desk_id       INTEGER NOT NULL REFERENCES desks (id),
   email         TEXT    NOT NULL,   -- the name to sign in with; lower case
+  role          TEXT    NOT NULL CHECK (role IN ('manager', 'viewer')), -- a viewer sees everything of the desk, and changes only their own account
   password_hash TEXT,               -- argon2id, PHC string, with a `!` in front while locked; NULL with passkeys only
   created_at    INTEGER NOT NULL,   -- ms; when invited
   joined_at     INTEGER,            -- ms; when the first password or passkey was set

@@ -1,7 +1,12 @@
 /** `signalbox member …`: who can use a desk's console. */
 import { resolve } from "node:path";
 import { Argument, Option } from "commander";
-import { checkEmail, type MadeLink } from "../domain/member/member.ts";
+import {
+  checkEmail,
+  type MadeLink,
+  type MemberRole,
+  memberRoles,
+} from "../domain/member/member.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
 import { ADMIN } from "../domain/storage/author.ts";
 import { askConsoleUrl } from "../ops/client.ts";
@@ -34,21 +39,34 @@ function emailArgument(description = "the member's email address"): Argument {
   return new Argument("<email>", description).argParser(checkedBy(checkEmail));
 }
 
+const ROLES =
+  "A manager can change the desk's keys and members in the console. A viewer sees everything of the desk, and changes only their own account.";
+
 const inviteCommand = defineCommand({
   name: "invite",
   description: "invite someone to the console: prints a one-time link to stdout, alone",
   arguments: [deskArgument(), emailArgument("the address to sign in with; nothing is sent to it")],
-  options: [consoleUrlOption()],
+  options: [
+    new Option(
+      "--role <role>",
+      "what the member may do (default: manager, or as invited before)",
+    ).choices(memberRoles),
+    consoleUrlOption(),
+  ],
   adds: "data and json",
-  notes: "The link works once, for 24 hours. Inviting again replaces the earlier link.",
+  notes: `
+${ROLES}
+The link works once, for 24 hours. Inviting again replaces the earlier link.`,
   examples: [
     "signalbox member invite alpha alice@example.com",
+    "signalbox member invite alpha bob@example.com --role viewer",
     "signalbox member invite alpha alice@example.com --console-url https://console.example.com",
   ],
-  run: async (options: LinkOptions, desk: string, email: string) => {
+  run: async (options: LinkOptions & { role?: MemberRole }, desk: string, email: string) => {
     requireReader("link");
+    const { role } = options;
     const link = await withStorage(options.data, ({ members }) =>
-      members.invite(desk, email, ADMIN),
+      members.invite(desk, email, ADMIN, { role }),
     );
     await printLink(link, options, `member invite ${shellQuoted(desk)} ${shellQuoted(email)}`);
   },
@@ -71,6 +89,7 @@ const listCommand = defineCommand({
       none: `No members yet: invite someone with: ${toType(invite, data)}`,
       columns: {
         EMAIL: { cell: ({ email }) => email, whole: true },
+        ROLE: ({ role }) => role,
         INVITED: timeColumn(({ created_at }) => created_at, 1),
         JOINED: timeColumn(({ joined_at }) => joined_at),
         PASSWORD: ({ has_password }) => (has_password ? "yes" : "no"),
@@ -78,6 +97,33 @@ const listCommand = defineCommand({
         "LINK UNTIL": timeColumn(({ link_expires_at }) => link_expires_at, 2),
       },
     });
+  },
+});
+
+const roleCommand = defineCommand({
+  name: "role",
+  description: "make a member a manager or a viewer",
+  arguments: [
+    deskArgument(),
+    emailArgument(),
+    new Argument("<role>", "what the member may do").choices(memberRoles),
+  ],
+  adds: "data and json",
+  notes: `
+${ROLES}
+It takes effect with the member's next request. The only manager who has joined stays one.`,
+  examples: [
+    "signalbox member role alpha alice@example.com viewer",
+    "signalbox member role alpha alice@example.com manager",
+  ],
+  run: async ({ json, data }: DataOptions, desk: string, email: string, role: MemberRole) => {
+    const { member, changed } = await withStorage(data, ({ members }) =>
+      members.setRole(desk, email, role, ADMIN),
+    );
+    if (json) printChanged(member);
+    printNote(
+      `${member.email} is ${changed ? "now" : "already"} a ${role} of desk "${member.desk}".`,
+    );
   },
 });
 
@@ -167,10 +213,11 @@ async function findConsole({
 export const memberCommand = defineGroup({
   name: "member",
   description: "manage who can use a desk's console",
-  commands: [inviteCommand, listCommand, resetCommand, removeCommand],
+  commands: [inviteCommand, listCommand, roleCommand, resetCommand, removeCommand],
   examples: [
     "signalbox member invite alpha alice@example.com",
     "signalbox member list alpha",
+    "signalbox member role alpha alice@example.com viewer",
     "signalbox member reset alpha alice@example.com --lock",
   ],
 });

@@ -18,6 +18,10 @@ describe("in words", () => {
     [{}, 'revoked the key "bot-7" (…4f2a)'],
     [{ key_label: null, detail: "why" }, "revoked the key (…4f2a): why"],
     [{ ...noKey, action: "member.invited", subject: ALICE, actor: null }, `invited ${ALICE}`],
+    [
+      { ...noKey, action: "member.role_changed", subject: "bob@example.com", detail: "to viewer" },
+      "changed the role of bob@example.com to viewer",
+    ],
     [{ ...noKey, action: "member.signed_in", subject: ALICE }, "signed in"],
   ])("%o is described", (entry, description) => {
     const record: AuditRecord = {

@@ -97,15 +97,48 @@ test("members are listed and removed, for people and for programs", async () => 
     member: expect.objectContaining({ email: ALICE, desk: "alpha", joined_at: null }),
   });
   expect((await run("member", "list", "alpha")).stdout).toMatch(
-    /^EMAIL .*\nalice@example\.com .*\n$/,
+    /^EMAIL +ROLE .*\nalice@example\.com  +manager .*\n$/,
   );
   expect(await json("member", "list", "alpha")).toMatchObject([
-    { email: ALICE, has_password: false, passkeys: 0 },
+    { email: ALICE, role: "manager", has_password: false, passkeys: 0 },
   ]);
   const removed = await run("member", "remove", "alpha", ALICE);
   expect(removed.stdout).toBe("");
   expect(removed.stderr).toContain("signalbox key list --desk alpha");
   expect(await json("member", "list", "alpha")).toEqual([]);
+});
+
+test("a role is chosen for an invitation, and changed later", async () => {
+  const { dataDir, run, json } = await newDesk();
+  const roles = async () =>
+    (await json<{ role: string }[]>("member", "list", "alpha")).map(({ role }) => role);
+  await run(...invite, "--role", "viewer");
+  expect(await roles()).toEqual(["viewer"]);
+  const { stdout, stderr } = await run("member", "role", "alpha", ALICE, "manager");
+  expect([stdout, stderr]).toEqual(["", `${ALICE} is now a manager of desk "alpha".\n`]);
+  expect((await run("member", "role", "alpha", ALICE, "manager")).stderr).toContain("is already a");
+  expect(await json("member", "role", "alpha", ALICE, "viewer")).toMatchObject({ role: "viewer" });
+  expect((await run("audit", "--desk", "alpha")).stdout).toContain(
+    `changed the role of ${ALICE} to viewer`,
+  );
+  await json("member", "role", "alpha", ALICE, "manager");
+  const link = tokenOf((await run(...invite)).stdout);
+  const db = openDatabase(dataDir, "command");
+  onCleanup(() => db.close());
+  await recordsIn(db).members.spendLink(link, { passwordHash: "hash" });
+  const where = ["--data", dataDir];
+  const last = await cliHere(["member", "role", "alpha", ALICE, "viewer", ...where]);
+  expect([last.code, last.stderr]).toEqual([
+    1,
+    expect.stringContaining(`signalbox member role alpha EMAIL manager --data ${dataDir}`),
+  ]);
+  for (const args of [
+    ["member", "role", "alpha", ALICE, "owner"],
+    [...invite, "--role", "owner"],
+  ]) {
+    const wrong = await cliHere([...args, ...where]);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("manager, viewer")]);
+  }
 });
 
 /** The URL and the notes of an invitation and of a reset. */

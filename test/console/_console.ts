@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type ComponentChildren, h } from "preact";
 import { renderToString } from "preact-render-to-string";
 import type { AuditRecord } from "../../src/domain/audit/audit.ts";
+import type { MemberRole } from "../../src/domain/member/member.ts";
 import type { Awaitable } from "../../src/domain/storage/awaitable.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
 import type { SessionStore } from "../../src/domain/storage/sessions.ts";
@@ -40,7 +41,7 @@ export interface TestConsole extends Omit<TestApp, "url" | "call"> {
   /** Somebody with an empty cookie jar. */
   readonly visitor: () => Visitor;
   /** A member who has joined with this password, and is signed in. The desk is created if it does not exist. */
-  readonly signUp: (desk: string, email: string, password?: string) => Promise<SignedUp>;
+  readonly signUp: (desk: string, email: string, role?: MemberRole) => Promise<SignedUp>;
 }
 
 export interface SignedUp {
@@ -68,16 +69,16 @@ export async function startConsole(options: TestAppOptions = {}): Promise<TestCo
     apiUrl: app.url,
     members,
     visitor,
-    signUp: async (desk, email, password = PASSWORD) => {
+    signUp: async (desk, email, role) => {
       await app.registry.createDesk(desk, { ifMissing: true });
-      const { token, member } = await members.invite(desk, email);
-      await members.spendLink(token, { passwordHash: await cheapHash(password) });
+      const { token, member } = await members.invite(desk, email, undefined, { role });
+      await members.spendLink(token, { passwordHash: await cheapHash(PASSWORD) });
       const somebody = visitor();
-      const answer = await signIn(somebody, { email, password });
+      const answer = await signIn(somebody, { email });
       if (answer.status !== 303) {
         throw new Error(`POST /sign-in was answered with ${answer.status}:\n${answer.text}`);
       }
-      return { visitor: somebody, memberId: member.id, email: member.email, password };
+      return { visitor: somebody, memberId: member.id, email: member.email, password: PASSWORD };
     },
   };
 }

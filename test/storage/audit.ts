@@ -67,7 +67,8 @@ export function auditTests(): void {
     const { members, passkeys, audit, alpha, join } = started;
     const alice = await join();
     expect(await what(started, 1)).toEqual([[ALICE, "member.joined", ALICE, "with a password"]]);
-    await members.invite("alpha", BOB, ADMIN);
+    await members.invite("alpha", BOB, ADMIN, { role: "viewer" });
+    await members.setRole("alpha", BOB, "manager", ADMIN);
     await members.remove("alpha", BOB, ADMIN);
     await passkeys.add(alice, passkey("one"));
     await passkeys.remove(alice, "one");
@@ -84,7 +85,7 @@ export function auditTests(): void {
     const { memberId: actor } = alice;
     await audit.append({ deskId: alpha.deskId, actor, client: "192.0.2.2", ...signedIn });
     const byLink = expect.stringContaining("by a one-time link") as string;
-    expect(await what(started, 11)).toEqual([
+    expect(await what(started, 12)).toEqual([
       [ALICE, "member.signed_in", ALICE, null],
       [ALICE, "member.passkey_added", ALICE, byLink],
       [null, "member.reset", ALICE, null],
@@ -95,7 +96,8 @@ export function auditTests(): void {
       [ALICE, "member.passkey_removed", ALICE, '"Key one"'],
       [ALICE, "member.passkey_added", ALICE, '"Key one"'],
       [null, "member.removed", BOB, null],
-      [null, "member.invited", BOB, null],
+      [null, "member.role_changed", BOB, "to manager"],
+      [null, "member.invited", BOB, "as a viewer"],
     ]);
     const [first, second] = await audit.list({ desk: "alpha", limit: 2 });
     expect([first?.client, second?.client]).toEqual(["192.0.2.2", "192.0.2.1"]);

@@ -1,8 +1,8 @@
 /** Invitations and members. */
 import { expect, test } from "bun:test";
 import { NotFoundError, UserError } from "../../src/lib/errors.ts";
-import { LINK_LIFETIME_MS, MEMBERS_MAX } from "../../src/domain/member/member.ts";
-import { ADMIN } from "../../src/domain/storage/author.ts";
+import { LINK_LIFETIME_MS, type MemberRole, MEMBERS_MAX } from "../../src/domain/member/member.ts";
+import { ADMIN, type Author } from "../../src/domain/storage/author.ts";
 import { MINUTE_MS } from "../../src/lib/text/time.ts";
 import { ALICE, BOB, failure, passkey, reason, START, start, type Started, what } from "./start.ts";
 
@@ -16,6 +16,7 @@ export function membersTests(): void {
       id: member.id,
       desk: "alpha",
       email: ALICE,
+      role: "manager",
       created_at: time.at,
       joined_at: null,
       removed_at: null,
@@ -132,8 +133,102 @@ export function membersTests(): void {
     expect(await what(started, 3)).toEqual([
       [ALICE, "member.removed", "carol@example.com", null],
       ["carol@example.com", "member.joined", "carol@example.com", "with a password"],
-      [ALICE, "member.invited", "carol@example.com", null],
+      [ALICE, "member.invited", "carol@example.com", "as a manager"],
     ]);
+  });
+
+  test("an invitation has the role that it names, or the one that it had", async () => {
+    const { members } = await start();
+    const roleOf = async (role?: MemberRole) =>
+      (await members.invite("alpha", ALICE, ADMIN, { role })).member.role;
+    expect(await roleOf("viewer")).toBe("viewer");
+    expect(await roleOf()).toBe("viewer");
+    expect(await roleOf("manager")).toBe("manager");
+    expect((await members.list("alpha")).map(({ role }) => role)).toEqual(["manager"]);
+  });
+
+  test("a role is set by administrators and managers, once, and never one's own", async () => {
+    const started = await start();
+    const { members, join } = started;
+    const alice = await join();
+    const bob = await join(BOB);
+    await join("carol@example.com", "beta");
+    const set = (by: Author, email: string, role: MemberRole) =>
+      members.setRole("alpha", email, role, by);
+    expect(await set(alice, BOB, "viewer")).toMatchObject({
+      changed: true,
+      member: { email: BOB, role: "viewer" },
+    });
+    expect(await set(alice, BOB, "viewer")).toMatchObject({ changed: false });
+    expect(await members.find(bob.memberId)).toMatchObject({
+      role: "viewer",
+      signed_out_at: START,
+    });
+    expect(await reason(() => set(alice, ALICE, "viewer"))).toContain("your own role");
+    expect(await failure(() => set(alice, "carol@example.com", "viewer"))).toBeInstanceOf(
+      NotFoundError,
+    );
+    await set(ADMIN, BOB, "manager");
+    expect(await what(started, 3)).toEqual([
+      [null, "member.role_changed", BOB, "to manager"],
+      [ALICE, "member.role_changed", BOB, "to viewer"],
+      [BOB, "member.joined", BOB, "with a password"],
+    ]);
+  });
+
+  test("a viewer changes only themselves, also if the change began before", async () => {
+    const started = await start();
+    const { members, passkeys, registry, alpha, mint, join } = started;
+    const alice = await join();
+    await join("carol@example.com");
+    const bob = await join(BOB);
+    await members.setRole("alpha", BOB, "viewer", ADMIN);
+    const before = await what(started, 100);
+    for (const change of [
+      () => mint({}, bob),
+      () => mint({ scope: "read" }, bob),
+      () => registry.rotateKey(alpha.keyId, { overlapMs: 0 }, bob),
+      () => registry.relabelKey(alpha.keyId, "label", {}, bob),
+      () => registry.revokeKey(alpha.keyId, {}, bob),
+      () => registry.keepSent("alpha", false, bob),
+      () => members.invite("alpha", "eve@example.com", bob),
+      () => members.setRole("alpha", ALICE, "viewer", bob),
+      () => members.remove("alpha", ALICE, bob),
+    ]) {
+      expect(await failure(change)).toBeInstanceOf(UserError);
+    }
+    expect(await what(started, 100)).toEqual(before);
+    expect(await members.find(alice.memberId)).toMatchObject({ role: "manager" });
+    await members.setPassword(bob, "hash of the second");
+    await passkeys.add(bob, passkey("one"));
+    await members.signOutEverywhere(bob);
+    expect(await members.find(bob.memberId)).toMatchObject({ passkeys: 1, role: "viewer" });
+  });
+
+  test("the only manager who has joined stays one, and only an administrator removes them", async () => {
+    const { members, join } = await start();
+    const alice = await join();
+    const bob = await join(BOB);
+    await members.invite("alpha", "carol@example.com", ADMIN);
+    // Both began while both were managers.
+    await Promise.allSettled([
+      members.setRole("alpha", BOB, "viewer", alice),
+      members.setRole("alpha", ALICE, "viewer", bob),
+      members.remove("alpha", BOB, alice),
+      members.remove("alpha", ALICE, bob),
+    ]);
+    const left = (await members.list("alpha")).filter(({ joined_at }) => joined_at !== null);
+    const [last] = left.filter(({ role }) => role === "manager");
+    expect(left.length - 1).toBe(left.filter(({ role }) => role === "viewer").length);
+    const demote = () => members.setRole("alpha", last?.email ?? "", "viewer", ADMIN);
+    expect(await failure(demote)).toMatchObject({
+      message: expect.stringContaining("is the only manager of desk"),
+      next: "member role alpha EMAIL manager",
+    });
+    // An open invitation may be anything.
+    await members.setRole("alpha", "carol@example.com", "viewer", ADMIN);
+    await members.remove("alpha", last?.email ?? "", ADMIN);
+    expect((await members.list("alpha")).map(({ email }) => email)).not.toContain(last?.email);
   });
 
   test("a full desk invites nobody until a member is removed, and still makes new links", async () => {

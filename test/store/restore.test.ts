@@ -443,6 +443,8 @@ function rowsOf(dataDir: string): object[][] {
   return tables.map((table) => query<object>(dataDir, `SELECT * FROM ${table} ORDER BY id`));
 }
 
+const setRole = (role: string) => `UPDATE members SET role = '${role}'`;
+
 describe("two databases with a shared history", () => {
   test("count the signals that only the previous database has, older than the backup's or not", async () => {
     const { first, second, restoreFirst } = await part();
@@ -502,6 +504,20 @@ describe("two databases with a shared history", () => {
     edit(first.path, "UPDATE desks SET keeps_sent = 0");
     restoreFirst();
     expect(query(second.dataDir, kept)).toEqual([{ kept: 0 }]);
+  });
+
+  test("who was made a viewer in one of the two stays one", async () => {
+    const { first, second, restoreFirst } = await part(addMember);
+    const role = () => query(second.dataDir, "SELECT role FROM members");
+    edit(second.path, setRole("viewer"));
+    restoreFirst();
+    expect(role()).toEqual([{ role: "viewer" }]);
+    edit(second.path, setRole("manager"));
+    restoreFirst();
+    expect(role()).toEqual([{ role: "manager" }]);
+    edit(first.path, setRole("viewer"));
+    restoreFirst();
+    expect(role()).toEqual([{ role: "viewer" }]);
   });
 
   test("take everything else from the backup", async () => {

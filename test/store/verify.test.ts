@@ -356,7 +356,7 @@ test("control characters in names, labels and e-mails fail verify and are printe
     path,
     "UPDATE api_keys SET label = 'a' || char(27) || '[2J' || char(10) || char(155) || 'b'",
     "UPDATE desks SET name = name || char(27)",
-    "INSERT INTO members (id, desk_id, email, created_at) SELECT 'm', id, 'a' || char(0) || 'b', 0 FROM desks LIMIT 1",
+    "INSERT INTO members (id, desk_id, email, role, created_at) SELECT 'm', id, 'a' || char(0) || 'b', 'viewer', 0 FROM desks LIMIT 1",
   );
   const verification = verifyDatabase(path);
   for (const column of ["name", "label", "email"]) {

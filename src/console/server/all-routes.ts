@@ -6,7 +6,7 @@ import { activityRoutes } from "../pages/activity/page.tsx";
 import { sentRoutes } from "../pages/activity/sent.tsx";
 import { auditRoutes } from "../pages/audit/page.tsx";
 import { keyRoutes } from "../pages/keys/routes.tsx";
-import { memberRoutes } from "../pages/members/page.tsx";
+import { memberRoutes } from "../pages/members/routes.tsx";
 import { joinRoutes } from "../pages/sign-in/join.tsx";
 import { signInRoutes } from "../pages/sign-in/sign-in.tsx";
 import { signalRoutes } from "../pages/signals/routes.tsx";

@@ -49,6 +49,19 @@ export function forbiddenPage(): Response {
   );
 }
 
+/** For viewers. */
+export function managersOnlyPage(visit: Visit): Response {
+  return note(
+    403,
+    "Only managers can do this",
+    { path: "/members", name: "See who is a manager", visit },
+    <p>
+      Nothing was changed: you are a viewer of this desk, and only its managers and administrators
+      can change it.
+    </p>,
+  );
+}
+
 /** `path`: of the page with the form. */
 export function signedOutPage(path: string): Response {
   return note(

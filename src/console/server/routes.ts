@@ -9,9 +9,9 @@ import type { MemberVisit, Visit } from "./visit.ts";
 
 /**
  * `member`: redirects to the sign-in page without a session, and to `/passkey` while the member must add
- * one. `signed-in`: allows that member, too.
+ * one. `signed-in`: allows that member, too. `manager`: refuses viewers.
  */
-type Access = "public" | "signed-in" | "member";
+type Access = "public" | "signed-in" | "member" | "manager";
 
 export interface Route<V extends Visit = MemberVisit> {
   readonly method: "GET" | "POST";
@@ -103,7 +103,12 @@ function routesFor<V extends Visit>(access: Access) {
 export const forEverybody = routesFor<Visit>("public");
 /** Also a member who must add a passkey first. */
 export const forSignedIn = routesFor<MemberVisit>("signed-in");
-export const forMembers = routesFor<MemberVisit>("member");
+/** Forms that change the member's own account, and nothing else of the desk. */
+export const forAccount = routesFor<MemberVisit>("member");
+/** Without forms: each is for an account or for managers, so that none can forget who may send it. */
+export const forMembers = { page: forAccount.page };
+/** Whatever changes the desk, with the pages that lead to it. */
+export const forManagers = routesFor<MemberVisit>("manager");
 
 /** Throws for what does not exist, or belongs to another desk: nobody learns that it exists. */
 export function found<T>(what: T | null | undefined): T {

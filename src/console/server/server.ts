@@ -18,6 +18,7 @@ import {
   forbiddenPage,
   isRateLimited,
   limitedPage,
+  managersOnlyPage,
   notFoundPage,
   onwardPage,
   notSavedPage,
@@ -143,7 +144,7 @@ async function serve(
   const response =
     request.method === "POST"
       ? await handleForm(console, route, visit)
-      : await handle(console, route, visit);
+      : await handlePage(console, route, visit);
   cookies.apply(response.headers);
   return response;
 }
@@ -159,8 +160,10 @@ async function handleForm(
     return signedOutPage(returnPath(route, visit));
   }
   if (!hasToken(visit)) return forbiddenPage();
+  const refusal = refuse(route, visit);
+  if (refusal !== null) return refusal;
   try {
-    // Only here: forms of other sites do not count.
+    // Only here: forms that were refused do not count.
     if (member !== null) console.writes.take(member, route.path, performance.now());
     return await handle(console, route, visit);
   } catch (error) {
@@ -172,12 +175,27 @@ async function handleForm(
   }
 }
 
-async function handle(console: ConsoleInterface, route: Route, visit: Visit): Promise<Response> {
-  const { access } = route;
+async function handlePage(
+  console: ConsoleInterface,
+  route: Route,
+  visit: Visit,
+): Promise<Response> {
+  if (route.access !== "public" && visit.member === null) {
+    return toSignIn(visit, returnPath(route, visit));
+  }
+  return refuse(route, visit) ?? (await handle(console, route, visit));
+}
+
+/** Null if the member, who is signed in, may use the route. */
+function refuse({ access }: Route, visit: Visit): Response | null {
   const { member } = visit;
-  if (access !== "public" && member === null) return toSignIn(visit, returnPath(route, visit));
-  if (access === "member" && member?.mustAddPasskey === true) return seeOther("/passkey");
-  // Handlers of public routes take a visit without a member, too.
+  if (member === null || access === "public" || access === "signed-in") return null;
+  if (member.mustAddPasskey) return seeOther("/passkey");
+  return access === "manager" && member.role !== "manager" ? managersOnlyPage(visit) : null;
+}
+
+/** Handlers of public routes take a visit without a member, too. */
+function handle(console: ConsoleInterface, route: Route, visit: Visit): Promise<Response> {
   return route.handle(console, visit as MemberVisit);
 }
 

@@ -54,7 +54,14 @@ export const CSRF_FIELD = "csrf";
 export const RESPONSE_FIELD = "response";
 
 /** Fields that survive the end of a session, in the address of the page with the form: never a secret. */
-export const KEPT_FIELDS: readonly string[] = ["label", "expires", "overlap", "email"];
+export const KEPT_FIELDS: readonly string[] = [
+  "label",
+  "scope",
+  "expires",
+  "overlap",
+  "email",
+  "role",
+];
 const KEPT_CHARACTERS_MAX = 1_000;
 
 /** Returns what may be in an address of what somebody typed. */

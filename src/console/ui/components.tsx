@@ -3,6 +3,7 @@ import copy from "lucide/dist/esm/icons/copy.mjs";
 import type { IconNode } from "lucide";
 import { type ComponentChildren, type ComponentProps, h, type VNode } from "preact";
 import type { ApiKey } from "../../domain/key/key.ts";
+import { useIsManager } from "./context.ts";
 import { shorten } from "./words.ts";
 
 type Children = { readonly children: ComponentChildren };
@@ -13,6 +14,17 @@ export function Problem({ children }: Children): VNode | null {
   return (
     <p class="problem" role="alert">
       {children}
+    </p>
+  );
+}
+
+/** Tells viewers who can do what the page offers managers only. */
+export function ViewerNote({ can }: { can: string }): VNode | null {
+  if (useIsManager()) return null;
+  return (
+    <p class="soft">
+      You are a viewer of this desk: only its <a href="/members">managers</a> and administrators can{" "}
+      {can}.
     </p>
   );
 }

@@ -13,6 +13,11 @@ export function useVisit(): Visit {
   return visit;
 }
 
+/** Whether the reader may change the desk. */
+export function useIsManager(): boolean {
+  return useMember().role === "manager";
+}
+
 export function useMember(): SignedIn {
   const { member } = useVisit();
   if (member === null) throw new Error("a part of a member's page without its member");

@@ -39,12 +39,13 @@ export type FieldProps = Omit<ComponentProps<"input">, "label"> & {
 /** An input with its label. `children`: instead of the input. */
 export function Field({ id, label, hint, options, children, ...input }: FieldProps): VNode {
   const isPlain = children === undefined && options === undefined;
+  const describedBy = hint === undefined ? undefined : `${id}-hint`;
   return (
     <div class="field">
       <label for={id}>{label}</label>
       {children}
       {options !== undefined && (
-        <select id={id} name={id}>
+        <select id={id} name={id} aria-describedby={describedBy}>
           {options.map(({ value, name }) => (
             <option value={value} selected={value === input.value}>
               {name}
@@ -57,11 +58,11 @@ export function Field({ id, label, hint, options, children, ...input }: FieldPro
           id={id}
           name={id}
           {...(input as ComponentProps<"input">)}
-          aria-describedby={hint === undefined ? undefined : `${id}-hint`}
+          aria-describedby={describedBy}
         />
       )}
       {hint !== undefined && (
-        <p class="hint" id={`${id}-hint`}>
+        <p class="hint" id={describedBy}>
           {hint}
         </p>
       )}

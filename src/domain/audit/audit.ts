@@ -18,6 +18,7 @@ export const auditPhrases = {
   "key.relabelled": "changed the label of the key",
   "key.revoked": "revoked the key",
   "member.invited": "invited",
+  "member.role_changed": "changed the role of",
   "member.joined": "joined",
   "member.reset": "created a link for a new password for",
   "member.removed": "removed",
@@ -35,6 +36,8 @@ export const auditPhrases = {
 /** Whose detail continues the sentence, such as "signed in with a password". */
 const continued: ReadonlySet<AuditAction> = new Set<AuditAction>([
   "desk.keys_limited",
+  "member.invited",
+  "member.role_changed",
   "member.joined",
   "member.signed_in",
   "member.sign_in_failed",

@@ -4,11 +4,16 @@ import { HIDDEN_CHARACTER } from "../../lib/text/hidden.ts";
 import { refuseKeys } from "../desk/note.ts";
 import { DAY_MS } from "../../lib/text/time.ts";
 
+export const memberRoles = ["manager", "viewer"] as const;
+/** A viewer sees everything of the desk, and changes only their own account. */
+export type MemberRole = (typeof memberRoles)[number];
+
 /** A member without secrets. Times are epoch milliseconds, UTC. */
 export interface Member {
   readonly id: string;
   readonly desk: string;
   readonly email: string;
+  readonly role: MemberRole;
   readonly created_at: number;
   /** When the first password or passkey was set; null while the invitation is open. */
   readonly joined_at: number | null;

@@ -5,6 +5,7 @@ import type {
   Invitation,
   MadeLink,
   Member,
+  MemberRole,
   NewPasskey,
   Passkey,
   PasskeyCredential,
@@ -16,8 +17,26 @@ import type { Awaitable } from "./awaitable.ts";
 
 /** The people who use the console. Every change is in the audit. */
 export interface Members {
-  /** Creates the member, or a new link for one who has not joined. Refused when the desk is full. */
-  invite(desk: DeskRef, email: string, by: Author): Awaitable<MadeLink>;
+  /**
+   * Creates the member, or a new link for one who has not joined. Refused when the desk is full. Without a role, the
+   * member is a manager, or what they were invited as before.
+   */
+  invite(
+    desk: DeskRef,
+    email: string,
+    by: Author,
+    options?: { readonly role?: MemberRole | undefined },
+  ): Awaitable<MadeLink>;
+  /**
+   * Takes effect with the member's next request. Members cannot change their own role, and the only manager who has
+   * joined stays one, so that a desk keeps a manager.
+   */
+  setRole(
+    desk: DeskRef,
+    email: string,
+    role: MemberRole,
+    by: Author,
+  ): Awaitable<{ member: Member; changed: boolean }>;
   /**
    * Ends the member's sessions and makes a link for a new password or passkey. The present ones work
    * until the link is used; with `lock` they stop working at once. By an administrator.
@@ -25,7 +44,7 @@ export interface Members {
   reset(desk: string, email: string, options?: { lock?: boolean }): Awaitable<MadeLink>;
   /**
    * Ends the member's sessions and links; the address may be invited again, to any desk. Members cannot
-   * remove themselves, so that a desk keeps one.
+   * remove themselves or the only manager, so that a desk keeps one; an administrator can.
    */
   remove(desk: DeskRef, email: string, by: Author): Awaitable<Member>;
   /** Members who were not removed, by address. */

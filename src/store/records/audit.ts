@@ -18,7 +18,8 @@ import type { Sql, Tx, Value } from "./sql.ts";
 
 /**
  * Throws, and so undoes the change, if the author, the key or the subject is of another desk, or the author
- * was removed or signed out meanwhile: the last line of defence between desks.
+ * was removed, signed out or made a viewer meanwhile: the last line of defence between desks. A viewer changes
+ * nothing but themselves.
  */
 export async function addEntry(
   tx: Tx,
@@ -32,7 +33,8 @@ export async function addEntry(
     `INSERT INTO audit (at, desk_id, member_id, action, key_id, subject_id, detail, client, os_user)
      SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
      WHERE (CAST($3 AS TEXT) IS NULL OR EXISTS
-         (SELECT 1 FROM members WHERE id = $3 AND desk_id IS NOT DISTINCT FROM $2 AND removed_at IS NULL))
+         (SELECT 1 FROM members WHERE id = $3 AND desk_id IS NOT DISTINCT FROM $2 AND removed_at IS NULL
+            AND (role = 'manager' OR ($4 LIKE 'member.%' AND coalesce($6, $3) = $3))))
        AND (CAST($6 AS TEXT) IS NULL OR EXISTS
          (SELECT 1 FROM members WHERE id = $6 AND desk_id IS NOT DISTINCT FROM $2))
        AND (CAST($5 AS TEXT) IS NULL OR EXISTS

@@ -27,8 +27,8 @@ export function selectMembers(
   value: string | number,
 ): Promise<MemberRow[]> {
   return sql.all(
-    `SELECT members.id, desks.name AS desk, members.desk_id, members.email, members.created_at,
-       members.joined_at, members.removed_at, members.signed_out_at, members.password_hash,
+    `SELECT members.id, desks.name AS desk, members.desk_id, members.email, members.role,
+       members.created_at, members.joined_at, members.removed_at, members.signed_out_at, members.password_hash,
        desks.passkeys_required, desks.archived_at AS desk_archived_at,
        (SELECT max(at) FROM audit
         WHERE member_id = members.id AND action = 'member.signed_in') AS signed_in_at,

@@ -6,6 +6,7 @@ import {
   type Account,
   checkEmail,
   type MadeLink,
+  type MemberRole,
   MEMBERS_MAX,
   type NewPasskey,
   normalizeEmail,
@@ -36,15 +37,29 @@ import type { Reader, Sql, Tx } from "./sql.ts";
 
 export function members(sql: Sql) {
   return {
-    async invite(desk, email, by = ADMIN) {
+    async invite(desk, email, by = ADMIN, { role } = {}) {
       const address = checkEmail(email);
       return sql.transaction(async (tx) => {
         const { id: deskId, name } = await activeDesk(tx, desk);
         const known = await findByEmail(tx, address);
         if (known !== null) refuseKnown(known, deskId, by);
         if (known === null) await requireRoom(tx, name, deskId);
-        const id = known?.id ?? (await insertMember(tx, deskId, address));
-        return makeLink(tx, id, "member.invited", by);
+        const as = role ?? known?.role ?? "manager";
+        const id = known?.id ?? (await insertMember(tx, deskId, address, as));
+        if (known !== null) await updateRole(tx, id, as);
+        return makeLink(tx, id, "member.invited", by, `as a ${as}`);
+      });
+    },
+
+    setRole(desk, email, role, by = ADMIN) {
+      return sql.transaction(async (tx) => {
+        const account = await getMember(tx, desk, email);
+        refuseSelf(account, by, "change your own role");
+        if (account.role === role) return { member: toMember(account), changed: false };
+        await updateRole(tx, account.id, role);
+        await addMemberEntry(tx, by, account, "member.role_changed", `to ${role}`);
+        await requireAnotherManager(tx, account);
+        return { member: { ...toMember(account), role }, changed: true };
       });
     },
 
@@ -63,15 +78,12 @@ export function members(sql: Sql) {
     remove(desk, email, by = ADMIN) {
       return sql.transaction(async (tx) => {
         const account = await getMember(tx, desk, email);
-        if (account.id === by.memberId) {
-          throw new UserError(
-            "You cannot remove yourself: ask another member or an administrator to do it.",
-          );
-        }
+        refuseSelf(account, by, "remove yourself");
         await endSessions(tx, "id", account.id);
         await spendLinks(tx, account.id);
         await tx.run("UPDATE members SET removed_at = $1 WHERE id = $2", tx.now, account.id);
         await addMemberEntry(tx, by, account, "member.removed");
+        if (by.memberId !== null) await requireAnotherManager(tx, account);
         return { ...toMember(account), removed_at: tx.now, link_expires_at: null };
       });
     },
@@ -179,11 +191,50 @@ async function requireRoom(tx: Tx, desk: string, deskId: number): Promise<void> 
   );
 }
 
-async function insertMember(tx: Tx, deskId: number, email: string): Promise<string> {
+async function insertMember(
+  tx: Tx,
+  deskId: number,
+  email: string,
+  role: MemberRole,
+): Promise<string> {
   const id = ulid(tx.now);
-  const insert = "INSERT INTO members (id, desk_id, email, created_at) VALUES ($1, $2, $3, $4)";
-  await tx.run(insert, id, deskId, email, tx.now);
+  await tx.run(
+    "INSERT INTO members (id, desk_id, email, role, created_at) VALUES ($1, $2, $3, $4, $5)",
+    id,
+    deskId,
+    email,
+    role,
+    tx.now,
+  );
   return id;
+}
+
+async function updateRole(tx: Tx, id: string, role: MemberRole): Promise<void> {
+  await tx.run("UPDATE members SET role = $1 WHERE id = $2", role, id);
+}
+
+function refuseSelf({ id }: Account, by: Author, what: string): void {
+  if (id !== by.memberId) return;
+  throw new UserError(`You cannot ${what}: ask another manager or an administrator to do it.`);
+}
+
+/** Throws {@link UserError} if this was the only manager who has joined: an invitation may expire unused. */
+async function requireAnotherManager(
+  tx: Tx,
+  { id, desk_id, desk, email, role, joined_at }: Account,
+): Promise<void> {
+  if (role !== "manager" || joined_at === null) return;
+  const other = await tx.get(
+    `SELECT 1 FROM members WHERE desk_id = $1 AND id <> $2 AND role = 'manager'
+       AND joined_at IS NOT NULL AND removed_at IS NULL LIMIT 1`,
+    desk_id,
+    id,
+  );
+  if (other !== null) return;
+  throw new UserError(
+    `${email} is the only manager of desk "${desk}" who has joined, and a desk keeps one: make another member a manager first`,
+    `member role ${shellQuoted(desk)} EMAIL manager`,
+  );
 }
 
 async function getMember(sql: Reader, desk: DeskRef, email: string): Promise<Account> {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { hashKey } from "../../../src/domain/key/key.ts";
 import { DAY_MS, MINUTE_MS } from "../../../src/lib/text/time.ts";
 import { DATABASE_NAME } from "../../../src/store/sqlite/files/folder.ts";
-import { openForDamage, post, query } from "../../kit/setup.ts";
+import { openForDamage, post, query, signal } from "../../kit/setup.ts";
 import {
   type PageAnswer,
   rowsIn,
@@ -94,6 +94,35 @@ test("a read key is shown as one, and is rotated and revoked like the others", a
   await revoke(visitor, id, "executor");
   expect((await app.registry.findKey(id))?.revoked_at).not.toBeNull();
   expect((await visitor.get(`/keys/${id}`)).text).not.toContain("Expires");
+});
+
+test("a read key is created for the member's own desk, and the pages say what it is for", async () => {
+  const { app, visitor } = await startSignedIn();
+  const form = (await visitor.get("/keys/new")).text;
+  expect(seen(form)).toContain("No key does both");
+  const sent = { scope: "read", label: "executor", expires: "90d" };
+  const { id, page } = await follow(visitor, await submit(visitor, "/keys/new", sent, "/keys"));
+  const [key = ""] = page.text.match(/sbr_[0-9a-f]{64}/) ?? [];
+  expect(await app.registry.findKeyItself(key)).toMatchObject({ id, scope: "read", desk: "alpha" });
+  expect(page.text).not.toContain("Send a signal with it");
+  expect(seen(page.text)).toContain("reads your desk's signals with it from the feed");
+  expect((await app.post(signal, { Authorization: `Bearer ${key}` })).status).toBe(401);
+  expect((await visitor.get("/keys")).text).toContain("Read key");
+  expect(seen((await visitor.get(`/keys/${id}`)).text)).toContain("UseReading signals");
+  expect(seen((await visitor.get(`/keys/${app.keyId}`)).text)).toContain("UseSending signals");
+  expect(seen((await visitor.get(`/keys/${id}/revoke`)).text)).toContain("it reads no signals");
+  expect(seen((await visitor.get("/audit")).text)).toContain("it reads the desk's signals");
+  const wrong = await submit(visitor, "/keys/new", { scope: "both" }, "/keys");
+  expect([wrong.status, seen(wrong.text).includes("Choose what the key is for.")]).toEqual([
+    422,
+    true,
+  ]);
+  await app.registry.limitKeys("alpha", 2);
+  const full = await submit(visitor, "/keys/new", sent, "/keys");
+  expect([full.status, seen(full.text).includes("2 of at most 2 active keys")]).toEqual([
+    422,
+    true,
+  ]);
 });
 
 describe("a new key", () => {

@@ -52,7 +52,7 @@ test("a member who is signed out before the change is redirected to the sign-in 
   const key = `/keys/${desk.keyId}`;
   const changes = async () => [
     await desk.registry.listKeys("alpha"),
-    (await desk.members.list("alpha")).map(({ email }) => email),
+    (await desk.members.list("alpha")).map(({ email, role }) => `${email} ${role}`),
     (await auditLines(desk)).filter((line) => !line.startsWith("member.signed_in:")),
   ];
   const before = await changes();
@@ -63,8 +63,13 @@ test("a member who is signed out before the change is redirected to the sign-in 
     // Never a password.
     [
       "/members/invite",
-      { email: "eve@alpha.example", current: PASSWORD },
-      "/members/invite?email=eve%40alpha.example",
+      { email: "eve@alpha.example", role: "viewer", current: PASSWORD },
+      "/members/invite?email=eve%40alpha.example&role=viewer",
+    ],
+    [
+      `/members/${bob.id}/role`,
+      { role: "viewer", current: PASSWORD },
+      `/members/${bob.id}/role?role=viewer`,
     ],
     [`/members/${bob.id}/remove`, { current: PASSWORD }, `/members/${bob.id}/remove`],
     ["/account/sign-out-everywhere", {}, "/account"],

@@ -14,6 +14,7 @@ import {
   OTHER_PASSWORD,
   type PageAnswer,
   PASSWORD,
+  seen,
   signIn,
   startConsole,
   type TestConsole,
@@ -59,7 +60,8 @@ const shared = sharedByFile(async () => {
     fillDesk(app, "alpha", ALICE),
     fillDesk(app, "beta", `carol@${MARK}.example`),
   ]);
-  return { app, alpha, beta };
+  const { visitor: viewer } = await app.signUp("alpha", "vera@alpha.example", "viewer");
+  return { app, alpha, beta, viewer };
 });
 
 /** What nobody here may change. */
@@ -75,7 +77,8 @@ const filled: Record<string, Record<string, string>> = {
   "/account/passkeys/options": { current: PASSWORD, name: "x" },
   "/account/passkeys": { name: "x", response: "{}" },
   "/account/passkeys/:id/remove": { current: PASSWORD },
-  "/members/invite": { email: "eve@alpha.example", current: PASSWORD },
+  "/members/invite": { email: "eve@alpha.example", role: "manager", current: PASSWORD },
+  "/members/:id/role": { role: "viewer", current: PASSWORD },
   "/members/:id/remove": { current: PASSWORD },
   "/keys": { label: "bot", expires: "never" },
   "/keys/:id": { label: "renamed" },
@@ -91,6 +94,7 @@ function pathOf(route: Route, ids: Ids): string {
   return concretePath(route, {
     "/keys/:id": `/keys/${ids.key}`,
     "/signals/:id": `/signals/${ids.signal}`,
+    "/activity/differing/:id": `/activity/differing/${ids.signal}`,
     "/members/:id": `/members/${ids.member}`,
     "/activity/rejects/:reason": `/activity/rejects/${ids.reason}`,
     "/account/sessions/:id": `/account/sessions/${ids.session}`,
@@ -122,7 +126,8 @@ function expectSafe({ name, headers }: PageAnswer & { name: string }): void {
 }
 
 const forms = allRoutes.filter(({ method }) => method === "POST");
-const ofMembers = allRoutes.filter(({ access }) => access === "member");
+const ofMembers = allRoutes.filter(({ access }) => access === "member" || access === "manager");
+const changing = ofMembers.filter(({ access }) => access === "manager");
 const ofOne = ofMembers.filter(({ path }) => path.includes(":"));
 
 let before: Awaited<ReturnType<typeof stateOf>>;
@@ -163,6 +168,99 @@ test("a member who must add a passkey gets to the page for it, whatever they ask
   for (const route of ofMembers) {
     const { name, status, location } = await ask(visitor, route, alpha.ids);
     expect([name, status, location]).toEqual([name, 303, "/passkey"]);
+  }
+});
+
+test("a viewer gets 403 with a sentence from each route that changes the desk, and changes nothing", async () => {
+  const { app, alpha, viewer } = shared();
+  await viewer.get("/account");
+  // More often than a member may change something in a minute.
+  for (let round = 0; round < 5; round += 1) {
+    for (const route of changing) {
+      const answer = await ask(viewer, route, alpha.ids);
+      expect([answer.name, answer.status]).toEqual([answer.name, 403]);
+      expect(seen(answer.text)).toContain(
+        "you are a viewer of this desk, and only its managers and administrators can change it",
+      );
+      expectSafe(answer);
+    }
+  }
+  expect(await stateOf(app)).toEqual(before);
+});
+
+const formsOf = (routes: readonly Route[]) =>
+  routes
+    .filter(({ method }) => method === "POST")
+    .map(({ path }) => path)
+    .toSorted();
+
+test("each form is listed: as one that changes the desk, or the member's own account alone", () => {
+  expect(formsOf(changing)).toEqual([
+    "/activity/kept/off",
+    "/activity/kept/on",
+    "/keys",
+    "/keys/:id",
+    "/keys/:id/revoke",
+    "/keys/:id/rotate",
+    "/members/:id/remove",
+    "/members/:id/role",
+    "/members/invite",
+  ]);
+  const own = allRoutes.filter(({ access }) => access === "member" || access === "signed-in");
+  expect(formsOf(own)).toEqual([
+    "/account/confirm/options",
+    "/account/passkeys",
+    "/account/passkeys/:id/remove",
+    "/account/passkeys/options",
+    "/account/password",
+    "/account/sessions/:id/end",
+    "/account/sign-out-everywhere",
+    "/passkey",
+    "/passkey/options",
+    "/sign-out",
+  ]);
+});
+
+/** The pages of members, with links and forms that change the desk. */
+async function offered(visitor: Visitor, ids: Ids): Promise<string[]> {
+  const found = new Set<string>();
+  const pages = ofMembers.filter(
+    ({ method, path }) => method === "GET" && !/export|passkeys/.test(path),
+  );
+  for (const route of pages.filter(({ access }) => access === "member")) {
+    const { name, status, text } = await ask(visitor, route, ids);
+    expect([name, status]).toEqual([name, 200]);
+    for (const [method, pattern] of [
+      ["GET", / href="([^"?#]+)/g],
+      ["POST", /<form method="post"[^>]* action="([^"]+)"/g],
+    ] as const) {
+      const targets = [...text.matchAll(pattern)].map(([, path = ""]) => path);
+      for (const to of changing.filter((one) => one.method === method)) {
+        const path = new RegExp(`^${to.path.replaceAll(/:\w+/g, "[^/]+")}$`);
+        if (targets.some((target) => path.test(target))) found.add(`${name}: ${to.path}`);
+      }
+    }
+  }
+  return [...found].toSorted();
+}
+
+test("a viewer sees every page of the desk, without what changes it, and is told who can", async () => {
+  const { alpha, viewer } = shared();
+  expect(await offered(viewer, alpha.ids)).toEqual([]);
+  expect(await offered(alpha.visitor, alpha.ids)).toEqual([
+    "GET /activity/differing/:id: /activity/kept",
+    "GET /keys/:id: /keys/:id",
+    "GET /keys/:id: /keys/:id/revoke",
+    "GET /keys/:id: /keys/:id/rotate",
+    "GET /keys: /keys/new",
+    "GET /members: /members/:id/remove",
+    "GET /members: /members/:id/role",
+    "GET /members: /members/invite",
+  ]);
+  const sentence = "You are a viewer of this desk: only its managers and administrators can";
+  for (const path of ["/keys", `/keys/${alpha.ids.key}`, "/members"]) {
+    expect(seen((await viewer.get(path)).text)).toContain(sentence);
+    expect(seen((await alpha.visitor.get(path)).text)).not.toContain("You are a viewer");
   }
 });
 

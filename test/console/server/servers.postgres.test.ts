@@ -124,7 +124,12 @@ postgresTest("a one-time link is the same for each copy of its form, and works",
   const alice = visitor();
   await signIn(alice);
   const copy = copyIn((await alice.get("/members/invite")).text);
-  const form = { email: "bob@alpha.example", current: PASSWORD, [COPY_FIELD]: copy };
+  const form = {
+    email: "bob@alpha.example",
+    role: "viewer",
+    current: PASSWORD,
+    [COPY_FIELD]: copy,
+  };
   const links = [];
   for (let time = 0; time < 2; time += 1) {
     const { text } = await alice.post("/members/invite", form);

@@ -37,7 +37,8 @@ async function rowsOf(visitor: Visitor): Promise<string[]> {
 async function invite(visitor: Visitor, fields: Record<string, string> = {}) {
   const { text } = await visitor.get("/members/invite");
   const copy = /name="copy" value="([^"]+)"/.exec(text)?.[1] ?? "";
-  return visitor.post("/members/invite", { copy, email: BOB, current: PASSWORD, ...fields });
+  const sent = { copy, email: BOB, role: "manager", current: PASSWORD };
+  return visitor.post("/members/invite", { ...sent, ...fields });
 }
 
 const linkIn = (text: string) => /<code id="link">([^<]+)<\/code>/.exec(text)?.[1] ?? null;
@@ -51,17 +52,33 @@ async function remove(desk: TestConsole, visitor: Visitor, email: string, curren
   return visitor.post(path, { current });
 }
 
+const rolesOf = async (desk: TestConsole) =>
+  (await desk.members.list("alpha")).map(({ email, role }) => `${email} ${role}`);
+
+async function changeRole(
+  desk: TestConsole,
+  visitor: Visitor,
+  email: string,
+  fields: Record<string, string>,
+) {
+  const path = `/members/${await idOf(desk, email)}/role`;
+  await visitor.get(path);
+  return visitor.post(path, { current: PASSWORD, ...fields });
+}
+
 describe("the list", () => {
   test("has the desk's members with how and when they signed in, and open invitations", async () => {
     const { app: desk, visitor } = await startSignedIn();
     await desk.signUp("beta", "carol@beta.example");
-    await desk.members.invite("alpha", BOB);
+    await desk.members.invite("alpha", BOB, undefined, { role: "viewer" });
     await desk.members.invite("alpha", "zoe@alpha.example");
     const sql = "UPDATE invitations SET expires_at = 1 WHERE member_id = ?";
     await inDatabase(desk, async (db) => db.run(sql, [await idOf(desk, "zoe@alpha.example")]));
     const [alice, bob, zoe, ...others] = await rowsOf(visitor);
-    expect(alice).toMatch(/^alice@alpha.example You Active password \d+ s ago \d+ s ago Account$/);
-    expect(bob).toMatch(/^bob@alpha.example Invited link expires in 24 h – – – New link/);
+    expect(alice).toMatch(
+      /^alice@alpha.example You Manager Active password \d+ s ago \d+ s ago Account$/,
+    );
+    expect(bob).toMatch(/^bob@alpha.example Viewer Invited link expires in 24 h – – – New link/);
     expect(zoe).toContain("Link expired");
     expect(others).toEqual([]);
     const { text } = await visitor.get("/members");
@@ -106,6 +123,8 @@ describe("inviting", () => {
       [{ current: "" }, "Wrong password"],
       [{ current: "not the password" }, "Wrong password"],
       [{ current: "", response: "null" }, "not one of your passkeys"],
+      [{ role: "" }, "Choose the member's role"],
+      [{ role: "owner" }, "Choose the member's role"],
       [{ email: "" }, "An email address has"],
       [{ email: "<b>bob" }, "An email address has"],
       [{ email: ALICE }, "is already a member"],
@@ -202,7 +221,7 @@ describe("removing", () => {
   });
 });
 
-test.each(["/members/invite", "/members/:id/remove"])(
+test.each(["/members/invite", "/members/:id/role", "/members/:id/remove"])(
   "a session that ends while the password is checked changes nothing: %s",
   async (form) => {
     const { app: desk, visitor } = await startSignedIn();
@@ -212,13 +231,97 @@ test.each(["/members/invite", "/members/:id/remove"])(
     await inDatabase(desk, (db) => db.run("UPDATE members SET password_hash = ?", [hash]));
     const path = form.replace(":id", await idOf(desk, BOB));
     await visitor.get(path);
-    const sent = visitor.post(path, { email: "carol@alpha.example", current: PASSWORD });
+    const fields = { email: "carol@alpha.example", role: "viewer", current: PASSWORD };
+    const sent = visitor.post(path, fields);
     await Bun.sleep(100);
     expect((await visitor.post("/sign-out")).location).toBe("/sign-in");
     expect((await sent).location).toStartWith("/sign-in");
-    expect((await desk.members.list("alpha")).map(({ email }) => email)).toEqual([ALICE, BOB]);
+    expect(await rolesOf(desk)).toEqual([`${ALICE} manager`, `${BOB} manager`]);
   },
 );
+
+describe("roles", () => {
+  test("a viewer is invited, joins, and sees the desk; the new link keeps the role", async () => {
+    const { app: desk, visitor } = await startSignedIn();
+    await invite(visitor, { role: "viewer" });
+    const form = await visitor.get(`/members/invite?member=${await idOf(desk, BOB)}`);
+    expect(form.text).toContain('<option value="viewer" selected>');
+    const link = linkIn((await invite(visitor, { role: "viewer" })).text) ?? "";
+    const bob = desk.visitor();
+    const path = new URL(link).pathname;
+    await bob.get(path);
+    expect((await bob.post(path, { password: OTHER_PASSWORD })).location).toBe("/");
+    expect((await rowsOf(bob))[1]).toContain("Viewer Active password");
+    expect(seen((await bob.get("/account")).text)).toContain("RoleViewer");
+    expect((await audited(desk)).filter((line) => line.includes("invited"))).toHaveLength(3);
+  });
+
+  test("a copy of the form that is sent again with another role makes another link", async () => {
+    const { app: desk, visitor } = await startSignedIn();
+    await invite(visitor, { copy: "one copy", role: "manager" });
+    await invite(visitor, { copy: "one copy", role: "viewer" });
+    expect(await rolesOf(desk)).toEqual([`${ALICE} manager`, `${BOB} viewer`]);
+  });
+
+  test("a change requires the password, and counts from the next request of open sessions", async () => {
+    const { app: desk, visitor } = await startSignedIn();
+    const { visitor: bob } = await desk.signUp("alpha", BOB);
+    await bob.get("/keys/new");
+    for (const fields of [{ current: "not the password" }, { current: "" }]) {
+      expect((await changeRole(desk, visitor, BOB, { role: "viewer", ...fields })).status).toBe(
+        422,
+      );
+    }
+    expect((await changeRole(desk, visitor, BOB, { role: "owner" })).status).toBe(422);
+    expect((await bob.post("/keys", { label: "one" })).status).toBe(303);
+    expect((await changeRole(desk, visitor, BOB, { role: "viewer" })).location).toBe("/members");
+    expect((await bob.post("/keys", { label: "two" })).status).toBe(403);
+    expect(await isIn(bob)).toBe(true);
+    expect(
+      (await auditOf(desk))
+        .slice(0, 1)
+        .map(({ actor, action, subject, detail }) => [actor, action, subject, detail]),
+    ).toEqual([[ALICE, "member.role_changed", BOB, "to viewer"]]);
+    expect(seen((await bob.get("/audit")).text)).toContain(`changed the role of ${BOB} to viewer`);
+    expect((await changeRole(desk, visitor, BOB, { role: "manager" })).location).toBe("/members");
+    expect((await bob.post("/keys", { label: "three" })).status).toBe(303);
+    expect((await desk.registry.listKeys("alpha")).map(({ label }) => label)).toEqual([
+      null,
+      "one",
+      "three",
+    ]);
+  });
+
+  test("a viewer changes their own password, and signs out", async () => {
+    const { app: desk } = await startSignedIn();
+    const { visitor: bob } = await desk.signUp("alpha", BOB, "viewer");
+    await bob.get("/account");
+    const fields = { current: PASSWORD, new: OTHER_PASSWORD };
+    expect((await bob.post("/account/password", fields)).location).toStartWith("/account");
+    await bob.get("/account");
+    expect((await bob.post("/account/sign-out-everywhere")).location).toStartWith("/account");
+    await bob.get("/account");
+    expect((await bob.post("/sign-out")).location).toBe("/sign-in");
+    expect((await signIn(bob, { email: BOB, password: OTHER_PASSWORD })).location).toBe("/");
+  });
+
+  test("nobody changes their own role, and two who demote each other leave a manager", async () => {
+    const desk = await startConsole();
+    const { visitor: alice } = await desk.signUp("alpha", ALICE);
+    const own = await changeRole(desk, alice, ALICE, { role: "viewer" });
+    expect([own.status, seen(own.text).includes("You cannot change your own role")]).toEqual([
+      422,
+      true,
+    ]);
+    const { visitor: bob } = await desk.signUp("alpha", BOB);
+    await Promise.all([
+      changeRole(desk, alice, BOB, { role: "viewer" }),
+      changeRole(desk, bob, ALICE, { role: "viewer" }),
+    ]);
+    const roles = (await desk.members.list("alpha")).map(({ role }) => role);
+    expect(roles.toSorted()).toEqual(["manager", "viewer"]);
+  });
+});
 
 test("if two members remove each other at once, one stays", async () => {
   const desk = await startConsole();

@@ -57,7 +57,7 @@ function endOf(html: string, text: string): string {
 
 test("the list names browser, address and times, and marks the one that asks", async () => {
   const desk = await startConsole({ config: { trustedProxies: ["127.0.0.1"] } });
-  const { visitor } = await desk.signUp("alpha", ALICE, PASSWORD);
+  const { visitor } = await desk.signUp("alpha", ALICE);
   await signInFrom(desk, FIREFOX, "203.0.113.7");
   await signInFrom(desk, '<script>"\u00e9', "203.0.113.8");
   const { text } = await visitor.get("/account");
@@ -74,7 +74,7 @@ test("the list names browser, address and times, and marks the one that asks", a
 
 test("each can be ended, only by a form; the others continue", async () => {
   const desk = await startConsole({ config: { trustedProxies: ["127.0.0.1"] } });
-  const { visitor } = await desk.signUp("alpha", ALICE, PASSWORD);
+  const { visitor } = await desk.signUp("alpha", ALICE);
   const firefox = await signInFrom(desk, FIREFOX, "203.0.113.7");
   const safari = await signInFrom(desk, SAFARI, "203.0.113.8");
   const { text } = await visitor.get("/account");

@@ -68,7 +68,7 @@ test("a wrong password and an unknown address get the same answer; the wrong one
   }
   expect((await auditLines(desk)).slice(before)).toEqual([
     "member.sign_in_failed: with a password",
-    "member.invited: null",
+    "member.invited: as a manager",
     "member.sign_in_failed: with a password",
   ]);
 });

@@ -1,6 +1,7 @@
 /** The account page: password, passkeys and sessions. */
 import type { VNode } from "preact";
 import type { Account, Passkey } from "../../../domain/member/member.ts";
+import { roleNames } from "../members/roles.ts";
 import { passkeyScripts } from "../../server/assets.ts";
 import { Facts, Problem } from "../../ui/components.tsx";
 import { useVisit } from "../../ui/context.ts";
@@ -25,7 +26,7 @@ interface AccountState {
 
 export function AccountPage(state: AccountState): VNode {
   const { account, canHavePasskeys, problem } = state;
-  const { email, desk, joined_at } = account;
+  const { email, role, desk, joined_at } = account;
   const { url } = useVisit();
   const notice = problem === null ? noticeIn(url) : null;
   return (
@@ -41,6 +42,7 @@ export function AccountPage(state: AccountState): VNode {
           facts={[
             ["Email address", email],
             ["Desk", desk],
+            ["Role", roleNames[role]],
             ["Joined", <Past at={joined_at} />],
           ]}
         />

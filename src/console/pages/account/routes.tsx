@@ -11,7 +11,7 @@ import { CONFIRM_OPTIONS_PATH } from "../../ui/forms.tsx";
 import { Layout } from "../../ui/layout.tsx";
 import { seeOther } from "../../server/responses.ts";
 import {
-  forMembers,
+  forAccount,
   found,
   type Options,
   type Route,
@@ -159,13 +159,13 @@ async function startAgain(
 const ofAccount = { again: showAccount, page: "/account" };
 
 export const accountRoutes: readonly Route[] = [
-  forMembers.page("/account", showAccount),
-  forMembers.form("/account/password", changePassword, ofAccount),
-  forMembers.passkey(CONFIRM_OPTIONS_PATH, confirmOptions, "/account"),
-  forMembers.passkey("/account/passkeys/options", passkeyOptions, "/account"),
-  forMembers.form("/account/passkeys", addPasskey, ofAccount),
-  forMembers.page("/account/passkeys/:id/remove", showRemoval),
-  forMembers.form("/account/passkeys/:id/remove", removePasskey, { again: showRemoval }),
-  forMembers.form("/account/sessions/:id/end", endSession, ofAccount),
-  forMembers.form("/account/sign-out-everywhere", signOutElsewhere, ofAccount),
+  forAccount.page("/account", showAccount),
+  forAccount.form("/account/password", changePassword, ofAccount),
+  forAccount.passkey(CONFIRM_OPTIONS_PATH, confirmOptions, "/account"),
+  forAccount.passkey("/account/passkeys/options", passkeyOptions, "/account"),
+  forAccount.form("/account/passkeys", addPasskey, ofAccount),
+  forAccount.page("/account/passkeys/:id/remove", showRemoval),
+  forAccount.form("/account/passkeys/:id/remove", removePasskey, { again: showRemoval }),
+  forAccount.form("/account/sessions/:id/end", endSession, ofAccount),
+  forAccount.form("/account/sign-out-everywhere", signOutElsewhere, ofAccount),
 ];

@@ -9,7 +9,7 @@ import type { ApiKey } from "../../../domain/key/key.ts";
 import { fieldNames, type Signal } from "../../../domain/signal/signal.ts";
 import type { StoredSignal } from "../../../domain/signal/stored-signal.ts";
 import { forMembers, found, type Route } from "../../server/routes.ts";
-import { KeyLink, None, QuietLink } from "../../ui/components.tsx";
+import { KeyLink, None, QuietLink, ViewerNote } from "../../ui/components.tsx";
 import { Layout } from "../../ui/layout.tsx";
 import { type Column, List } from "../../ui/table.tsx";
 import { PreciseTime } from "../../ui/times.tsx";
@@ -53,8 +53,9 @@ export const differingSignalRoutes: readonly Route[] = [
         )}
         <p class="hint">
           The latest {DIFFERING_PER_SIGNAL_KEPT} are kept, without what looks like a key.{" "}
-          <a href="/activity/kept">Change what is kept</a>
+          {visit.member.role === "manager" && <a href="/activity/kept">Change what is kept</a>}
         </p>
+        <ViewerNote can="change what is kept" />
       </Layout>
     );
   }),

@@ -10,9 +10,10 @@ import type { FieldReasons } from "../../../domain/errors.ts";
 import type { ApiKey } from "../../../domain/key/key.ts";
 import { prettyJson } from "../../../domain/signal/pretty-json.ts";
 import { seeOther } from "../../server/responses.ts";
-import { forMembers, type Route, type Send, type Show } from "../../server/routes.ts";
+import { forManagers, type Route, type Send, type Show } from "../../server/routes.ts";
 import { authorOf } from "../../server/visit.ts";
-import { KeyName } from "../../ui/components.tsx";
+import { KeyName, ViewerNote } from "../../ui/components.tsx";
+import { useIsManager } from "../../ui/context.ts";
 import { FormPage } from "../../ui/form-page.tsx";
 import { Clock } from "../../ui/times.tsx";
 import { shorten } from "../../ui/words.ts";
@@ -33,6 +34,7 @@ export function SentSection({
   keys: readonly ApiKey[];
   isKept: boolean;
 }): VNode | null {
+  const isManager = useIsManager();
   const sent = latest.flatMap(({ body, ...one }) => (body === null ? [] : [{ ...one, body }]));
   if (sent.length === 0 && isKept) return null;
   return (
@@ -57,8 +59,9 @@ export function SentSection({
         {isKept
           ? `Of your desk's latest ${REJECTED_KEPT} requests, without what looks like a key.`
           : "Your desk keeps nothing of what requests sent."}{" "}
-        <a href={PATH}>{isKept ? "Stop keeping it" : "Keep it"}</a>
+        {isManager && <a href={PATH}>{isKept ? "Stop keeping it" : "Keep it"}</a>}
       </p>
+      <ViewerNote can="change what is kept" />
     </section>
   );
 }
@@ -150,7 +153,7 @@ const forget: Send = async ({ registry, activity }, visit) => {
 };
 
 export const sentRoutes: readonly Route[] = [
-  forMembers.page(PATH, show),
-  forMembers.form(`${PATH}/on`, keep, { page: PATH }),
-  forMembers.form(`${PATH}/off`, forget, { page: PATH }),
+  forManagers.page(PATH, show),
+  forManagers.form(`${PATH}/on`, keep, { page: PATH }),
+  forManagers.form(`${PATH}/off`, forget, { page: PATH }),
 ];

@@ -11,10 +11,12 @@ import {
   lifetimes,
   OVERLAP_DEFAULT,
   overlaps,
+  SCOPE_DEFAULT,
+  scopes,
   SUCCESSOR_LIFETIME_DEFAULT,
   successorLifetimesOf,
 } from "./key-choices.ts";
-import { KeyTitle } from "./key-page.tsx";
+import { KeyTitle, withoutKey } from "./key-page.tsx";
 import { LastUse } from "./last-use.tsx";
 
 interface Form {
@@ -45,6 +47,13 @@ export function NewKeyPage({ problem }: Form): VNode {
           hint: keyLabelHint,
           autocomplete: "off",
           dir: "auto",
+        },
+        {
+          id: "scope",
+          label: "Use",
+          hint: "A bot sends signals with the one kind of key; with the other, a program reads your desk's stored signals from the feed. No key does both.",
+          options: scopes,
+          value: SCOPE_DEFAULT,
         },
         { id: "expires", label: "Expires", options: lifetimes, value: LIFETIME_DEFAULT },
       ]}
@@ -80,8 +89,10 @@ export function RotatePage({ apiKey, problem }: FormOfKey): VNode {
       back={`/keys/${apiKey.id}`}
     >
       <p>
-        <KeyName {...apiKey} /> gets a successor with the same label. Both work for a while, so that
-        the bot can change over without losing a signal.{" "}
+        <KeyName {...apiKey} /> gets a successor with the same label. Both work for a while, so that{" "}
+        {apiKey.scope === "read"
+          ? "the reader can change over without a pause."
+          : "the bot can change over without losing a signal."}{" "}
         <LastUse name="The old key" apiKey={apiKey} />.
       </p>
     </FormPage>
@@ -129,8 +140,8 @@ export function RevokePage({
       isDanger
     >
       <p>
-        <KeyName {...apiKey} />: <LastUse name="this key" apiKey={apiKey} />. Once it is revoked,
-        signals sent with it are not stored. This cannot be undone.
+        <KeyName {...apiKey} />: <LastUse name="this key" apiKey={apiKey} />. Once it is revoked,{" "}
+        {withoutKey(apiKey)} This cannot be undone.
       </p>
       {hasNamesake && (
         <p class="notice">

@@ -3,8 +3,8 @@ import type { VNode } from "preact";
 import type { AuditRecord } from "../../../domain/audit/audit.ts";
 import { type ApiKey, keyState, shownState } from "../../../domain/key/key.ts";
 import { AuditPhrase } from "../audit/phrase.tsx";
-import { type Fact, Facts, None, Problem, QuietLink } from "../../ui/components.tsx";
-import { useVisit } from "../../ui/context.ts";
+import { type Fact, Facts, None, Problem, QuietLink, ViewerNote } from "../../ui/components.tsx";
+import { useIsManager, useVisit } from "../../ui/context.ts";
 import { Field, PostForm } from "../../ui/forms.tsx";
 import { keyLabelHint } from "../../ui/hints.ts";
 import { Layout } from "../../ui/layout.tsx";
@@ -13,6 +13,7 @@ import { Past, PastMinute, PastOrFuture } from "../../ui/times.tsx";
 import { plural } from "../../../lib/text/words.ts";
 import { inTitle, shorten } from "../../ui/words.ts";
 import { LastUse, OverlapAdvice } from "./last-use.tsx";
+import { scopes } from "./key-choices.ts";
 import { CHART, type KeyUse } from "./key-list.ts";
 import { StateTags } from "./state-tag.tsx";
 
@@ -27,33 +28,37 @@ interface KeyDetails extends KeyUse {
 
 export function KeyPage(details: KeyDetails): VNode {
   const { apiKey, records } = details;
+  const isManager = useIsManager();
   return (
     <Layout
       title={titleOf(apiKey)}
       heading={<KeyTitle {...apiKey} />}
       up={{ path: "/keys", name: "Keys" }}
-      actions={<Actions {...details} />}
+      actions={isManager && <Actions {...details} />}
     >
+      <ViewerNote can="rename, rotate and revoke keys" />
       <Notices {...details} />
       <div class="columns">
         <div>
-          <section>
-            <h2>Requests per day</h2>
-            <Chart
-              {...CHART}
-              buckets={details.days}
-              label={`Requests per day of the last ${CHART.count} days`}
-            />
-          </section>
+          {apiKey.scope === "send" && <RequestsPerDay {...details} />}
           <section>
             <h2>Details</h2>
             <Facts facts={factsOf(details)} />
           </section>
-          <Rename {...details} />
+          {isManager && <Rename {...details} />}
         </div>
         {records.length > 0 && <History {...details} />}
       </div>
     </Layout>
+  );
+}
+
+function RequestsPerDay({ days }: KeyDetails): VNode {
+  return (
+    <section>
+      <h2>Requests per day</h2>
+      <Chart {...CHART} buckets={days} label={`Requests per day of the last ${CHART.count} days`} />
+    </section>
   );
 }
 
@@ -63,6 +68,11 @@ export function KeyTitle({ label, last4 }: Pick<ApiKey, "label" | "last4">): VNo
       {label === null ? "Key" : <bdi>{shorten(label)}</bdi>} …{last4}
     </>
   );
+}
+
+/** What revoking a key means. */
+export function withoutKey({ scope }: Pick<ApiKey, "scope">): string {
+  return scope === "read" ? "it reads no signals." : "signals sent with it are not stored.";
 }
 
 function titleOf({ label, last4 }: Pick<ApiKey, "label" | "last4">): string {
@@ -104,11 +114,7 @@ function Notices(details: KeyDetails): VNode {
       )}
       {apiKey.revoked_at !== null && (
         <p class="notice">
-          Revoked:{" "}
-          {apiKey.scope === "read"
-            ? "it reads no signals."
-            : "signals sent with it are not stored."}{" "}
-          <LastUse name="It" apiKey={apiKey} />.
+          Revoked: {withoutKey(apiKey)} <LastUse name="It" apiKey={apiKey} />.
         </p>
       )}
     </>
@@ -146,14 +152,19 @@ function factsOf(details: KeyDetails): Fact[] {
     ["Label", label === null ? <None /> : <bdi>{label}</bdi>],
     ["Ends in", <span class="mono">…{last4}</span>],
     ["State", <StateTags {...details} />],
-    ...(apiKey.scope === "send"
-      ? [["Signals", <a href={`/signals?key=${id}`}>Signals sent with it</a>] as const]
-      : []),
+    ["Use", scopes.find(({ value }) => value === apiKey.scope)?.name],
+    ...(apiKey.scope === "send" ? factsOfSending(details) : []),
     ["Last used", <PastMinute at={last_used_at} />],
-    ["Last 24 hours", <LastDay {...details} />],
     ["Created", <Created {...details} />],
     end,
     ["Id", <span class="mono">{id}</span>],
+  ];
+}
+
+function factsOfSending(details: KeyDetails): Fact[] {
+  return [
+    ["Signals", <a href={`/signals?key=${details.apiKey.id}`}>Signals sent with it</a>],
+    ["Last 24 hours", <LastDay {...details} />],
   ];
 }
 

@@ -48,6 +48,12 @@ export function KeyShownPage({
         </p>
       </section>
       {replaced !== null && <Replaced old={replaced} />}
+      {!isSender && (
+        <p>
+          A program reads your desk's signals with it from the feed. Your administrator knows the
+          feed's address.
+        </p>
+      )}
       {isSender && (
         <section class="card">
           <h2>Send a signal with it</h2>

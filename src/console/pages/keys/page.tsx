@@ -2,8 +2,8 @@
 import plus from "lucide/dist/esm/icons/plus.mjs";
 import type { VNode } from "preact";
 import { keyState } from "../../../domain/key/key.ts";
-import { ButtonLink, Icon, None, Pager } from "../../ui/components.tsx";
-import { useVisit } from "../../ui/context.ts";
+import { ButtonLink, Icon, None, Pager, ViewerNote } from "../../ui/components.tsx";
+import { useIsManager, useVisit } from "../../ui/context.ts";
 import { Layout } from "../../ui/layout.tsx";
 import { Sparkline } from "../../ui/sparkline.tsx";
 import { type Column, List } from "../../ui/table.tsx";
@@ -51,12 +51,13 @@ const columns: readonly Column<KeyUse>[] = [
 ];
 
 export function KeyListPage({ keys, older, newest, ended }: KeyListing): VNode {
-  const create = (
+  const create = useIsManager() && (
     <ButtonLink to="/keys/new">
       <Icon of={plus} />
       Create a key
     </ButtonLink>
   );
+  const note = <ViewerNote can="create, rename, rotate and revoke keys" />;
   const endedLink = ended !== null && (
     <p class="actions">
       <a href={ended}>Keys that have ended</a>
@@ -68,10 +69,11 @@ export function KeyListPage({ keys, older, newest, ended }: KeyListing): VNode {
         <div class="empty">
           <h2>{ended === null ? "No key yet" : "No active key"}</h2>
           <p>
-            A bot sends its signals with a key. Create the first one: you see it once, with a
-            command that sends a signal with it.
+            A bot sends its signals with a key.
+            {create !== false &&
+              " Create the first one: you see it once, with a command that sends a signal with it."}
           </p>
-          <p class="actions">{create}</p>
+          {create === false ? note : <p class="actions">{create}</p>}
           {endedLink}
         </div>
       </Layout>
@@ -79,6 +81,7 @@ export function KeyListPage({ keys, older, newest, ended }: KeyListing): VNode {
   }
   return (
     <Layout title="Keys" actions={create}>
+      {note}
       <List
         caption="The keys of your desk; requests and rejected ones are those of the last 24 hours"
         columns={columns}

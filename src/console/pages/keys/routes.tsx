@@ -9,6 +9,8 @@ import {
   LIFETIME_DEFAULT,
   lifetimes,
   overlaps,
+  SCOPE_DEFAULT,
+  scopes,
   SUCCESSOR_LIFETIME_DEFAULT,
   successorLifetimesOf,
 } from "./key-choices.ts";
@@ -23,6 +25,7 @@ import { sumOf } from "../../ui/sparkline.tsx";
 import { seeOther } from "../../server/responses.ts";
 import {
   type Answer,
+  forManagers,
   forMembers,
   found,
   type Route,
@@ -85,7 +88,12 @@ const create: Send = async (services, visit) => {
   const label = visit.form.get("label") ?? "";
   const expires = visit.form.get("expires") ?? LIFETIME_DEFAULT;
   const expiresInMs = choose(lifetimes, expires, "Choose when the key expires.");
-  const key = { scope: "send", desk, label: label === "" ? null : label, expiresInMs } as const;
+  const scope = choose(
+    scopes,
+    visit.form.get("scope") ?? SCOPE_DEFAULT,
+    "Choose what the key is for.",
+  );
+  const key = { scope, desk, label: label === "" ? null : label, expiresInMs };
   return seeOnce(services, visit, async () => ({
     minted: await services.registry.mintKey(key, authorOf(visit)),
     replaces: null,
@@ -181,14 +189,14 @@ export const keyRoutes: readonly Route[] = [
   forMembers.page("/keys", async (services, visit) => (
     <KeyListPage {...await readKeyList(services, visit)} />
   )),
-  forMembers.page("/keys/new", showNew),
-  forMembers.form("/keys", create, { again: showNew, page: "/keys/new" }),
+  forManagers.page("/keys/new", showNew),
+  forManagers.form("/keys", create, { again: showNew, page: "/keys/new" }),
   forMembers.page("/keys/:id", ofOne(showKey)),
-  forMembers.form("/keys/:id", ofOne(rename), { again: ofOne(showKey) }),
-  forMembers.page("/keys/:id/key", ofOne(showOnce)),
+  forManagers.form("/keys/:id", ofOne(rename), { again: ofOne(showKey) }),
+  forManagers.page("/keys/:id/key", ofOne(showOnce)),
   forMembers.page("/keys/:id/arrival", ofOne(showArrival)),
-  forMembers.page("/keys/:id/rotate", ofOne(showRotate)),
-  forMembers.form("/keys/:id/rotate", ofOne(rotate), { again: ofOne(showRotate) }),
-  forMembers.page("/keys/:id/revoke", ofOne(showRevoke)),
-  forMembers.form("/keys/:id/revoke", ofOne(revoke), { again: ofOne(showRevoke) }),
+  forManagers.page("/keys/:id/rotate", ofOne(showRotate)),
+  forManagers.form("/keys/:id/rotate", ofOne(rotate), { again: ofOne(showRotate) }),
+  forManagers.page("/keys/:id/revoke", ofOne(showRevoke)),
+  forManagers.form("/keys/:id/revoke", ofOne(revoke), { again: ofOne(showRevoke) }),
 ];

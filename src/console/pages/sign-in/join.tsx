@@ -206,7 +206,7 @@ function gone(): Response {
       <div class="card">
         <p>A link works once, for 24 hours, and a newer one replaces it.</p>
         <p>
-          Ask a member of your desk to invite you again, or your administrator, who types{" "}
+          Ask a manager of your desk to invite you again, or your administrator, who types{" "}
           <code>signalbox member invite</code>, or <code>signalbox member reset</code> if you have
           joined before.
         </p>

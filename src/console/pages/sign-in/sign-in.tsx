@@ -73,8 +73,8 @@ function showForm({ ceremonies }: ConsoleServices, visit: Visit, problem: string
         </PasskeyForm>
       )}
       <p class="hint">
-        Not a member yet? Ask one to invite you. Forgot your password? Ask your administrator for a
-        link.
+        Not a member yet? Ask a manager of the desk to invite you. Forgot your password? Ask your
+        administrator for a link.
       </p>
     </Layout>
   );

@@ -5,7 +5,8 @@ import { firstSignalCommand, KEY_VARIABLE } from "../../../lib/text/shell.ts";
 import { newestSignal } from "../../../domain/signal/chunks.ts";
 import type { StoredSignal } from "../../../domain/signal/stored-signal.ts";
 import { countRejected, RejectedNotice } from "../activity/rejected.tsx";
-import { ButtonLink, CopyButton, KeyName, Tag } from "../../ui/components.tsx";
+import { ButtonLink, CopyButton, KeyName, Tag, ViewerNote } from "../../ui/components.tsx";
+import { useIsManager } from "../../ui/context.ts";
 import { Layout } from "../../ui/layout.tsx";
 import { LiveParts, LiveStatus } from "../../ui/live.tsx";
 import { Past } from "../../ui/times.tsx";
@@ -97,6 +98,7 @@ function StartPage({ progress, publicUrl }: { progress: Progress; publicUrl: str
 /** The script looks for changes until the first signal has arrived. */
 function ProgressSteps({ progress }: { progress: Progress }): VNode {
   const { key, signal, rejected } = progress;
+  const isManager = useIsManager();
   const isDone = signal !== null;
   return (
     <ol class="steps" data-part="progress" data-done={isDone ? "" : undefined} aria-live="polite">
@@ -104,9 +106,12 @@ function ProgressSteps({ progress }: { progress: Progress }): VNode {
         {key === null ? (
           <>
             <p>A bot sends its signals with a key. You see it once: have a safe place ready.</p>
-            <p class="actions">
-              <ButtonLink to="/keys/new">Create a key</ButtonLink>
-            </p>
+            {isManager && (
+              <p class="actions">
+                <ButtonLink to="/keys/new">Create a key</ButtonLink>
+              </p>
+            )}
+            <ViewerNote can="create keys" />
           </>
         ) : (
           <p>

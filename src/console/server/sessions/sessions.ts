@@ -1,5 +1,5 @@
 /** Who is signed in. The storage has only hashes of the tokens, and sessions outlive a restart. */
-import { type Account, generateToken } from "../../../domain/member/member.ts";
+import { type Account, generateToken, type MemberRole } from "../../../domain/member/member.ts";
 import type { Session } from "../../../domain/member/session.ts";
 import type { Awaitable } from "../../../domain/storage/awaitable.ts";
 import type { SessionStore } from "../../../domain/storage/sessions.ts";
@@ -23,6 +23,7 @@ export type FindMember = (memberId: string, passkeyId: string | null) => Awaitab
 export interface SignedIn {
   readonly memberId: string;
   readonly email: string;
+  readonly role: MemberRole;
   readonly desk: string;
   readonly deskId: number;
   readonly session: Session;
@@ -68,10 +69,10 @@ export class Sessions {
     if (Math.abs(now - session.seenAt) >= USE_INTERVAL_MS) {
       await this.#store.recordUse(session.id, now);
     }
-    const { id, email, desk, desk_id: deskId } = member;
+    const { id, email, role, desk, desk_id: deskId } = member;
     const mustAddPasskey = member.passkeys_required && session.passkeyId === null;
     const { signedOutAt } = session;
-    return { memberId: id, email, desk, deskId, session, signedOutAt, mustAddPasskey };
+    return { memberId: id, email, role, desk, deskId, session, signedOutAt, mustAddPasskey };
   }
 
   /** Whether the token's session holds. Unlike {@link find}, it does not count as a use of the session. */

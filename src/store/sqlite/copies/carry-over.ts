@@ -27,6 +27,7 @@ export function carryOver(db: Database): KeysTaken {
   keepSuccessors(db);
   keepLocks(db);
   keepSilent(db);
+  keepViewers(db);
   return keys;
 }
 
@@ -115,5 +116,13 @@ function keepSilent(db: Database): void {
   db.run(
     `UPDATE main.desks SET keeps_sent = 0
      WHERE uid IN (SELECT uid FROM previous.desks WHERE keeps_sent = 0)`,
+  );
+}
+
+/** Who was made a viewer does not get back what they may no longer do. */
+function keepViewers(db: Database): void {
+  db.run(
+    `UPDATE main.members SET role = 'viewer'
+     WHERE id IN (SELECT id FROM previous.members WHERE role = 'viewer')`,
   );
 }
