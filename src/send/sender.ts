@@ -36,7 +36,7 @@ export type Outcome =
 export class TargetError extends UserError {}
 
 /** The signal is at fault, and only this one. */
-const REFUSED = new Set<number | null>([400, 413, 422]);
+const REFUSED = new Set<number | null>([400, 409, 413, 422]);
 const ANSWER_CHARACTERS_SHOWN = 200;
 
 export class Sender {
