@@ -66,12 +66,12 @@ export async function run(
   } catch (error) {
     // Commander has already printed its message, or the help.
     if (error instanceof CommanderError) {
-      if (said !== "") writeFatal(said.trimEnd());
+      if (said !== "") writeFatal(said.trimEnd(), dataDir);
       return error.exitCode === 0 ? 0 : 2;
     }
     // As in `signalbox key list | head -3`: the reader does not want more.
     if (error instanceof OutputError && error.code === "EPIPE") return 0;
-    if (isLogged) writeFatal(describe(error, dataDir));
+    if (isLogged) writeFatal(describe(error, dataDir), dataDir);
     else writeError(`signalbox: ${describe(error, dataDir)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
@@ -82,8 +82,8 @@ function writeError(text: string): void {
 }
 
 /** The log of a server that cannot start. */
-function writeFatal(text: string): void {
-  writeToStderr(fatalLine(withoutKeys(text)));
+function writeFatal(text: string, where: string): void {
+  writeToStderr(fatalLine(withoutKeys(text), where));
 }
 
 /** Messages repeat what was typed, which may be a key pasted in the wrong place. */

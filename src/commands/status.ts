@@ -119,7 +119,11 @@ function printUnknownKeys(server: ServerStatus | null): void {
 }
 
 function describeServer({ server, data }: Status): string {
-  if (server !== null) return `running since ${formatTime(server.started_at)}`;
+  if (server !== null) {
+    const { started_at, database, node } = server;
+    const on = database == null ? "" : ` on ${node}`;
+    return `running since ${formatTime(started_at)}${on}`;
+  }
   return isLocked(data) ? "no answer" : "not running";
 }
 

@@ -1,5 +1,7 @@
 /** The log: JSON lines on stderr, or readable lines if stderr is a terminal. */
+import { hostname } from "node:os";
 import { type Logger, type LoggerOptions, pino } from "pino";
+import { isStoreUrl } from "./place.ts";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -16,11 +18,11 @@ export interface Log {
   end(): Promise<void>;
 }
 
-/** The format of every line. */
-export function logOptions(level: string): LoggerOptions {
+/** The format of every line. `where`: the data; those of servers that share a database name their machine. */
+export function logOptions(level: string, where = ""): LoggerOptions {
   return {
     level,
-    base: null,
+    base: isStoreUrl(where) ? { node: hostname() } : null,
     timestamp: pino.stdTimeFunctions.isoTime,
     serializers: { err: serializeError },
     formatters: { level: (label) => ({ level: label }) },
@@ -28,9 +30,9 @@ export function logOptions(level: string): LoggerOptions {
 }
 
 /** A line for what ends a process before it has a log. */
-export function fatalLine(msg: string): string {
+export function fatalLine(msg: string, where: string): string {
   let line = "";
-  pino(logOptions("fatal"), { write: (text) => (line = text) }).fatal(msg);
+  pino(logOptions("fatal", where), { write: (text) => (line = text) }).fatal(msg);
   return line;
 }
 
@@ -43,7 +45,7 @@ export function logWarnings(logger: Logger): void {
 }
 
 /** Writes from another thread, so that a reader that is slow, stuck or gone never holds up the server or its end. */
-export async function createLog(level: LogLevel): Promise<Log> {
+export async function createLog(level: LogLevel, where?: string): Promise<Log> {
   const format = process.stderr.isTTY ? await prettifier() : (line: string) => line;
   const stderr = pino.destination({
     dest: STDERR,
@@ -56,7 +58,7 @@ export async function createLog(level: LogLevel): Promise<Log> {
   const write = (line: string): void => {
     if (!isStuck) stderr.write(format(line));
   };
-  const logger = pino(logOptions(level), { write });
+  const logger = pino(logOptions(level, where), { write });
   let lines = 0;
   stderr.on("drop", () => (lines += 1));
   stderr.on("drain", () => {
@@ -81,6 +83,7 @@ async function prettifier(): Promise<(line: string) => string> {
   return prettyFactory({
     colorize: true,
     singleLine: true,
+    ignore: "node",
     errorLikeObjectKeys: ["err"],
     translateTime: "SYS:HH:MM:ss.l",
   });

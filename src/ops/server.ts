@@ -63,6 +63,8 @@ export interface ServerStatus {
 /** What both interfaces serve. */
 interface OpsSources {
   readonly dataDir: string;
+  /** Which of several servers answers, and their database; empty for the one server of a folder. */
+  readonly place: { readonly node?: string; readonly database?: string };
   readonly ready: () => Promise<{ readonly ready: boolean; readonly checks: object }>;
   readonly metrics: () => Promise<Response>;
 }
@@ -125,7 +127,7 @@ export function serveOnTcp(
   }
 }
 
-function handlers({ ready, metrics }: OpsSources) {
+function handlers({ place, ready, metrics }: OpsSources) {
   return {
     development: false as const,
     maxRequestBodySize: 1024,
@@ -135,7 +137,7 @@ function handlers({ ready, metrics }: OpsSources) {
         GET: async () => {
           const { ready: isReady, checks } = await ready();
           return Response.json(
-            { status: isReady ? "ok" : "failing", checks },
+            { status: isReady ? "ok" : "failing", ...place, checks },
             { status: isReady ? 200 : 503 },
           );
         },

@@ -71,16 +71,17 @@ export function serveHealth(
 ): Address | null {
   const { config, log, storage, feed, damaged, refusedKeys, unknownKeys } = parts;
   const { certificates, connections, metrics, now } = parts;
-  const { dataDir } = config;
+  const { dataDir, store } = config;
   const startedAt = now();
+  const [node, database] = [hostname(), store && placeName(store)];
   let ops: Address | null = null;
   const status = (): ServerStatus => {
     const bound = running.listener?.address ?? null;
     return {
       version: VERSION,
       pid: process.pid,
-      node: hostname(),
-      database: config.store && placeName(config.store),
+      node,
+      database,
       started_at: startedAt,
       listen: bound && formatAddress(bound),
       console_listen: config.consoleListen && formatAddress(config.consoleListen),
@@ -104,7 +105,8 @@ export function serveHealth(
   const ready = () => readiness({ dataDir, files }, status(), now());
   const certificate = () => certificates.current;
   const states = { dataDir, now, ready, certificate, status, storage, feed };
-  const sources = { dataDir, ready, metrics: () => metrics.respond(states) };
+  const place = database === null ? {} : { node, database };
+  const sources = { dataDir, place, ready, metrics: () => metrics.respond(states) };
   const socket = serveOnSocket(sources, status, feedForOwner(parts));
   opened.defer(() => socket.stop());
   if (config.opsListen === null) return null;

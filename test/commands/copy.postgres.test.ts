@@ -240,6 +240,35 @@ describe.skipIf(server === null)("copy", () => {
     await refused(url, join(temporaryFolder(), "back"), "stop all servers that use it");
   });
 
+  test("without the rights or a table it says what to type, and works after that", async () => {
+    const { dataDir } = await seed({ signals: 3 });
+    const url = await newDatabase();
+    await copy(dataDir, url);
+    await sql(
+      url,
+      "CREATE ROLE copier LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO copier",
+    );
+    const asCopier = url.replace("tester@", "copier@");
+    const back = join(temporaryFolder(), "back");
+    const { code, stderr } = await cli(["copy", "--from", asCopier, "--to", back]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(
+        /may not make or use the tables of .* \(42501: permission denied/,
+      ),
+    });
+    const [, grants = ""] = /type in psql: (.*)/.exec(stderr) ?? [];
+    await sql(url, grants.replaceAll("USER", "copier"));
+    await copy(asCopier, back);
+
+    await sql(url, "DROP TABLE audit");
+    await refused(url, join(temporaryFolder(), "back"), "lacks a table (42P01: ");
+    const target = await newDatabase();
+    await copy(dataDir, target);
+    await sql(target, "UPDATE signalbox SET copying = true; DROP TABLE audit");
+    await refused(dataDir, target, "make an empty one with createdb");
+  });
+
   test("a server that is started on the source meanwhile keeps the target closed", async () => {
     const { dataDir } = await seed({ signals: SIGNALS });
     const [url, back] = [await newDatabase(), join(temporaryFolder(), "back")];

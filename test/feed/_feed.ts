@@ -142,11 +142,13 @@ export function startProxy() {
   return { env: { http_proxy: url, HTTP_PROXY: url }, asked };
 }
 
-/** A server with a feed that can be started again at the same addresses. */
-export async function startWithFeed() {
+/** A server with a feed that can be started again at the same addresses. `env`: of a database for its data. */
+export async function startWithFeed(
+  dataDir = temporaryFolder(),
+  env: Readonly<Record<string, string>> = {},
+) {
   const [port, readPort] = [await freePort(), await freePort()];
-  const dataDir = temporaryFolder();
-  const where = { dataDir, listen: `127.0.0.1:${port}` };
+  const where = { dataDir, env, listen: `127.0.0.1:${port}` };
   const start = () => startServe(["--read-listen", `127.0.0.1:${readPort}`], where);
   return { dataDir, readUrl: `http://127.0.0.1:${readPort}`, start, first: await start() };
 }

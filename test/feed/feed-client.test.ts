@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Feed, FeedError, type FeedOptions } from "../../clients/typescript/feed.ts";
 import { Signalbox } from "../../clients/typescript/signalbox.ts";
 import { cli, mintKey } from "../kit/cli.ts";
+import { type Engine, engineTest, type Place } from "../store/postgres/_engines.ts";
 import {
   answersFromNow,
   hopelessUrls,
@@ -13,7 +14,7 @@ import {
   startProxy,
   startWithFeed,
 } from "./_feed.ts";
-import { onCleanup, query, rejection, signal, temporaryFolder, until } from "../kit/setup.ts";
+import { onCleanup, rejection, signal, temporaryFolder, until } from "../kit/setup.ts";
 
 const quiet = { onRetry: () => {} };
 const SIGNALS_PER_WRITER = 150;
@@ -39,26 +40,51 @@ async function readAll(
   return ids;
 }
 
-test("readers get each signal once and in order, while writers compete and the server is killed and stopped", async () => {
-  const { dataDir, readUrl, start, first } = await startWithFeed();
-  let server = first;
-  const keys = await Promise.all(["alpha", "beta"].map((desk) => mintKey(dataDir, desk)));
+/** Bots send to the first two servers, readers ask the last one. One server does all of that. */
+async function startServers({ hasServers }: Engine, { dataDir, env }: Place) {
+  const folders = hasServers ? [1, 2, 3].map(() => temporaryFolder()) : [dataDir];
+  const servers = await Promise.all(folders.map((folder) => startWithFeed(folder, env)));
+  const senders = servers.slice(0, 2);
+  const [killed, stopped] = [servers.at(0), servers.at(-1)];
+  if (killed === undefined || stopped === undefined) throw new Error("there is no server");
+  const running = new Map(servers.map((one) => [one, one.first]));
+  const end = async (one: typeof killed, how: "SIGKILL" | "SIGTERM"): Promise<void> => {
+    const server = running.get(one);
+    server?.kill(how);
+    await server?.exited;
+    running.set(one, await one.start());
+  };
+  return {
+    urls: senders.map(({ first }) => first.url),
+    readUrl: stopped.readUrl,
+    kill: () => end(killed, "SIGKILL"),
+    stop: () => end(stopped, "SIGTERM"),
+  };
+}
+
+const title =
+  "readers get each signal once and in order, while writers compete and servers are killed and stopped";
+engineTest(title, async (engine) => {
+  const place = await engine.place();
+  const { dataDir, env } = place;
+  const { urls, readUrl, kill, stop } = await startServers(engine, place);
+  const keys = [await mintKey(dataDir, "alpha", { env }), await mintKey(dataDir, "beta", { env })];
   const readKey = async (...args: string[]) =>
-    (await cli(["key", "mint", "--read", "--data", dataDir, ...args])).stdout.trim();
+    (await cli(["key", "mint", "--read", ...args], { env })).stdout.trim();
   const perDesk = WRITERS_PER_DESK * SIGNALS_PER_WRITER;
   const read = (key: string, count: number, limit: number) =>
     readAll({ url: readUrl, key, after: null, limit, ...quiet }, (ids) => ids.length >= count);
   const [ofAlpha, ofAll] = [await readKey("--desk", "alpha"), await readKey()];
   const readers = [
     read(ofAlpha, perDesk, 10),
-    read(ofAll, 2 * perDesk, 1),
+    read(ofAll, 2 * perDesk, 7),
     read(ofAll, 2 * perDesk, 500),
   ];
   let sent = 0;
   const writers = keys.flatMap(({ key }) =>
-    Array.from({ length: WRITERS_PER_DESK }, async () => {
+    Array.from({ length: WRITERS_PER_DESK }, async (_, writer) => {
       const signalbox = new Signalbox({
-        url: server.url,
+        url: urls[writer % urls.length] ?? "",
         key,
         attempts: 30,
         timeoutMs: 2_000,
@@ -70,18 +96,12 @@ test("readers get each signal once and in order, while writers compete and the s
       }
     }),
   );
-  for (const [end, at] of [
-    ["SIGKILL", perDesk / 2],
-    ["SIGTERM", perDesk],
-  ] as const) {
-    await until(() => sent >= at);
-    server.kill(end);
-    await server.exited;
-    server = await start();
-  }
+  await until(() => sent >= perDesk / 2);
+  await kill();
+  await until(() => sent >= perDesk);
+  await stop();
   await Promise.all(writers);
-  const stored = query<{ id: string; desk: number }>(
-    dataDir,
+  const stored = await place.rows<{ id: string; desk: number }>(
     "SELECT id, desk_id AS desk FROM signals ORDER BY seq",
   );
   const all = stored.map(({ id }) => id);

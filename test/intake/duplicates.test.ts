@@ -1,27 +1,52 @@
 /** Deduplication (SPEC.md 4.1, rules 1 to 4): exactly one 201 for a desk's `client_signal_id`, for ever. */
 import { expect, test } from "bun:test";
 import { Writer } from "../../src/store/sqlite/append/writer.ts";
+import { engineTest, type Place, startTestApps } from "../store/postgres/_engines.ts";
 import { mintKey, onCleanup, query, signal, startTestApp, type TestApp } from "../kit/setup.ts";
 import { noEvents } from "../storage/start.ts";
 import { prepare } from "../store/_submissions.ts";
 
-test("of many concurrent posts with one client_signal_id exactly one gets 201, and all get the same id", async () => {
-  const { post, registry, dataDir } = await startTestApp();
-  const { key } = await mintKey(registry, "alpha");
-  const rounds = 20;
-  for (let round = 0; round < rounds; round += 1) {
-    const body = { ...signal, client_signal_id: `round-${round}` };
-    const answers = await Promise.all(
-      Array.from({ length: 50 }, (_, index) =>
-        post(body, index % 2 === 0 ? {} : { Authorization: `Bearer ${key}` }),
-      ),
+engineTest(
+  "of many concurrent posts with one client_signal_id exactly one gets 201, and all get the same id",
+  async (engine) => {
+    const { one, other, rows } = await startTestApps(engine);
+    const { key } = await mintKey(one.registry, "alpha");
+    const rounds = 20;
+    for (let round = 0; round < rounds; round += 1) {
+      const body = { ...signal, client_signal_id: `round-${round}` };
+      const answers = await Promise.all(
+        Array.from({ length: 50 }, (_, index) => {
+          const app = index % 2 === 0 ? one : other;
+          return app.post(body, index % 3 === 0 ? {} : { Authorization: `Bearer ${key}` });
+        }),
+      );
+      const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
+      expect(statuses).toEqual([...Array.from({ length: 49 }, () => 200), 201]);
+      expect(new Set(answers.map((answer) => answer.body["id"])).size).toBe(1);
+    }
+    expect(await count(rows)).toBe(rounds);
+  },
+);
+
+engineTest(
+  "of hundreds of signals that are sent twice at once each is stored once",
+  async (engine) => {
+    const { one, other, rows } = await startTestApps(engine);
+    const bodies = Array.from({ length: 300 }, (_, index) => ({
+      ...signal,
+      client_signal_id: `signal-${index}`,
+    }));
+    const pairs = await Promise.all(
+      bodies.map((body) => Promise.all([one.post(body), other.post(body)])),
     );
-    const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
-    expect(statuses).toEqual([...Array.from({ length: 49 }, () => 200), 201]);
-    expect(new Set(answers.map((answer) => answer.body["id"])).size).toBe(1);
-  }
-  expect(count(dataDir)).toBe(rounds);
-});
+    for (const pair of pairs) {
+      const [stored, repeated] = pair.toSorted((a, b) => b.status - a.status);
+      expect([stored?.status, repeated?.status]).toEqual([201, 200]);
+      expect(repeated?.body).toEqual({ id: stored?.body["id"], deduped: true });
+    }
+    expect(await count(rows)).toBe(bodies.length);
+  },
+);
 
 test("a header Idempotency-Key is not read, as docs/api.md says", async () => {
   const { post } = await startTestApp();
@@ -47,11 +72,15 @@ test("two writers on one folder, as if its lock file was deleted, store each sig
     expect(one.deduped).toBe(!other.deduped);
     expect(one.id).toBe(other.id);
   }
-  expect(count(dataDir)).toBe(submissions.length);
+  expect(query(dataDir, "SELECT 1 FROM signals")).toHaveLength(submissions.length);
 });
 
-test("a refused request stores nothing and leaves the id unused", async () => {
-  const { post, dataDir } = await startTestApp();
+engineTest("a refused request stores nothing and leaves the id unused", async (engine) => {
+  const {
+    one: { post },
+    other,
+    rows,
+  } = await startTestApps(engine);
   const named = { ...signal, client_signal_id: "a" };
   const text = JSON.stringify(named);
   for (const [status, body, headers] of [
@@ -63,8 +92,8 @@ test("a refused request stores nothing and leaves the id unused", async () => {
   ] as const) {
     expect((await post(body, headers)).status).toBe(status);
   }
-  expect(count(dataDir)).toBe(0);
-  expect((await post(named)).status).toBe(201);
+  expect(await count(rows)).toBe(0);
+  expect((await other.post(named)).status).toBe(201);
 });
 
 test("an id is the same however its characters are escaped", async () => {
@@ -98,11 +127,18 @@ const changes: { name: string; change: Record<string, unknown>; want: string }[]
   },
 ];
 
-test("a duplicate that differs gets 200 with the fields that differ, and is counted and logged", async () => {
-  const { post, registry, log, dataDir, keyId } = await startTestApp();
+const title =
+  "a duplicate that differs gets 200 with the fields that differ, and is counted and logged";
+engineTest(title, async (engine) => {
+  const {
+    one,
+    other: { post, registry, log, keyId },
+    rows,
+  } = await startTestApps(engine);
   await mintKey(registry, "beta");
-  const { id } = (await post(original)).body;
-  const before = query(dataDir, "SELECT * FROM signals");
+  const { id } = (await one.post(original)).body;
+  const stored = () => rows("SELECT * FROM signals");
+  const before = await stored();
   for (const { name, change, want } of changes) {
     const { status, body, headers } = await post({ ...original, ...change });
     expect([name, status, body]).toEqual([name, 200, { id, deduped: true }]);
@@ -116,11 +152,11 @@ test("a duplicate that differs gets 200 with the fields that differ, and is coun
     ]);
   }
   expect(await differing(registry)).toEqual({ alpha: changes.length, beta: 0 });
-  expect(query(dataDir, "SELECT * FROM signals")).toEqual(before);
+  expect(await stored()).toEqual(before);
 });
 
-function count(dataDir: string): number {
-  return query<{ n: number }>(dataDir, "SELECT count(*) AS n FROM signals")[0]?.n ?? -1;
+async function count(rows: Place["rows"]): Promise<number> {
+  return (await rows<{ n: number }>("SELECT count(*) AS n FROM signals"))[0]?.n ?? -1;
 }
 
 async function differing(registry: TestApp["registry"]): Promise<Record<string, number>> {

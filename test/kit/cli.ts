@@ -74,7 +74,8 @@ export async function cli(args: readonly string[], options: CliOptions = {}): Pr
 
 /** A server that cannot start says why in a line of its log: returns it as a terminal shows it. */
 export function asShown(stderr: string): string {
-  if (!/^\{"level":"fatal","time":"[^"]+","msg":"[^\n]*"\}\n$/.test(stderr)) return stderr;
+  if (!/^\{"level":"fatal","time":"[^"]+",("node":"[^"]+",)?"msg":"[^\n]*"\}\n$/.test(stderr))
+    return stderr;
   const { msg } = JSON.parse(stderr) as LogLine;
   return `${msg.startsWith("error: ") ? "" : "signalbox: "}${msg}\n`;
 }

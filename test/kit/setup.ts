@@ -9,6 +9,10 @@ import { type App, startApp } from "../../src/serve/app.ts";
 import type { ServeConfig } from "../../src/serve/config.ts";
 import type { BackupWork } from "../../src/backups/backups.ts";
 import { logOptions } from "../../src/lib/log.ts";
+import { Pool } from "../../src/store/postgres/pool.ts";
+import { prepare } from "../../src/store/postgres/schema.ts";
+import { postgresSql } from "../../src/store/postgres/sql.ts";
+import { records } from "../../src/store/records/records.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { checkAgainstDescription } from "./openapi.ts";
@@ -86,6 +90,8 @@ export function temporaryFolder(): string {
 
 export interface TestAppOptions {
   readonly dataDir?: string;
+  /** The URL of a database; null: it is in the folder. */
+  readonly store?: string | null;
   readonly config?: Partial<ServeConfig>;
   readonly now?: () => number;
   readonly logLevel?: string;
@@ -173,10 +179,8 @@ export const noBackups: BackupWork = {
 };
 
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
-  const dataDir = options.dataDir ?? temporaryFolder();
-  const db = openDatabase(dataDir, "command");
-  onCleanup(() => db.close());
-  const registry = recordsIn(db, options.now).registry;
+  const { dataDir = temporaryFolder(), store = null, now = Date.now } = options;
+  const registry = await openRegistry(dataDir, store, now);
   const { key, keyId } = await mintKey(registry, "alpha");
   const log: LogLine[] = [];
   const fatal: string[] = [];
@@ -187,10 +191,11 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     config: {
       ...defaultConfig,
       dataDir,
+      store,
       ...options.config,
     },
     log: logger,
-    ...(options.now === undefined ? {} : { now: options.now }),
+    now,
     onFatal: (reason) => fatal.push(reason),
     backupWork: noBackups,
   });
@@ -210,6 +215,22 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     post: (body, headers = {}) => call("/v1/signals", posting(key, body, { headers })),
     stop,
   };
+}
+
+async function openRegistry(
+  dataDir: string,
+  store: string | null,
+  now: () => number,
+): Promise<Records["registry"]> {
+  if (store === null) {
+    const db = openDatabase(dataDir, "command");
+    onCleanup(() => db.close());
+    return recordsIn(db, now).registry;
+  }
+  const pool = new Pool(store, { max: 2 });
+  onCleanup(() => pool.close());
+  await prepare(pool, store, { create: true });
+  return records(postgresSql(pool, { now })).registry;
 }
 
 /** Sends one request; the answer is checked against `openapi.yaml`. */

@@ -52,7 +52,7 @@ async function serve(options: ServeOptions & { check?: true }, command: Command)
   requireKnownSettings();
   const config = readConfig(options, command);
   if (options.check) return checkConfig(config);
-  const log = await createLog(options.logLevel);
+  const log = await createLog(options.logLevel, whereOf(config));
   endAtDefect(log);
   logWarnings(log.logger);
   // Before the first request, so that every one is also stopped gracefully.

@@ -17,7 +17,7 @@ export function storeInFolder(dataDir: string): AcmeStore {
     },
     answerTo: async (token) => answers.get(token) ?? null,
     alone: async (work) => {
-      await work();
+      await work(new AbortController().signal);
       return true;
     },
   };

@@ -215,10 +215,11 @@ export class AcmeJob {
   async #orderAlone(): Promise<void> {
     const { store, now } = this.#options;
     try {
-      const isAlone = await store.alone(async () => {
+      const isAlone = await store.alone(async (lost) => {
         // Another server may have ended its order just now.
         await this.#hear();
-        if (now() >= this.#orderTime) await this.#order();
+        const ending = AbortSignal.any([this.#stopping.signal, lost]);
+        if (now() >= this.#orderTime) await this.#order(ending);
       });
       if (!isAlone) await this.#sleep(Infinity);
     } catch (error) {
@@ -226,9 +227,9 @@ export class AcmeJob {
     }
   }
 
-  async #order(): Promise<void> {
+  async #order(ending: AbortSignal): Promise<void> {
     const { plan, store, now, challenges } = this.#options;
-    const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(ORDER_MS_MAX)]);
+    const signal = AbortSignal.any([ending, AbortSignal.timeout(ORDER_MS_MAX)]);
     try {
       // On a full disk, nothing is ordered that could not be kept.
       await store.saveState(this.#state);
@@ -246,7 +247,9 @@ export class AcmeJob {
       await this.#save({ ...initialState(this.#state, plan.directory), retry_at });
       this.#announce("certificate issued");
     } catch (error) {
-      if (!this.#stopping.signal.aborted) await this.#fail(error, signal);
+      if (!ending.aborted) await this.#fail(error, signal);
+      else if (!this.#stopping.signal.aborted)
+        this.#options.log.warn("the order was given up: another server may order the certificate");
     }
   }
 
@@ -256,8 +259,7 @@ export class AcmeJob {
       ? `the directory did not decide within ${ORDER_MS_MAX / MINUTE_MS} minutes`
       : reasonOf(error);
     const heldUntil = (error instanceof Refusal ? error.retryAt : null) ?? 0;
-    const failure = { at: now(), reason };
-    await this.#save(failedState(this.#state, failure, heldUntil, this.#certificate));
+    await this.#save(failedState(this.#state, { at: now(), reason }, heldUntil, this.#certificate));
     reportFailure(log, this.#state, this.#certificate?.expiresAt ?? null);
   }
 
@@ -292,8 +294,7 @@ export class AcmeJob {
     const woken = new AbortController();
     this.#wake = () => woken.abort();
     const options = { signal: woken.signal, ref: false };
-    await delay(Math.min(milliseconds, this.#options.store.lookEveryMs), null, options).catch(
-      () => {},
-    );
+    const pauseMs = Math.min(milliseconds, this.#options.store.lookEveryMs);
+    await delay(pauseMs, null, options).catch(() => {});
   }
 }

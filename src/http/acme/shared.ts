@@ -2,6 +2,7 @@
  * ACME for servers that share a database: one of them orders at a time, each answers the challenges, and all use
  * the certificate. The folder has a copy of the certificate, with which a server starts at once.
  */
+import { X509Certificate } from "node:crypto";
 import { hostname } from "node:os";
 import { Value } from "@sinclair/typebox/value";
 import type { SharedNotes } from "../../domain/storage/shared/notes.ts";
@@ -13,8 +14,11 @@ import { type AcmeState, State } from "./state.ts";
 import type { AcmeStore } from "./store.ts";
 
 const LOOK_EVERY_MS = 5 * SECOND_MS;
-/** Longer than an order may take: a server that dies in one keeps the others waiting for so long. */
-const TURN_MS = 6 * MINUTE_MS;
+/** A server that dies in an order keeps the others waiting for so long. */
+const TURN_MS = 25 * SECOND_MS;
+const RENEW_EVERY_MS = 8 * SECOND_MS;
+/** Longer than an order may take. */
+const CHALLENGE_MS = 6 * MINUTE_MS;
 const CHALLENGE = "acme challenge ";
 
 export function storeInNotes(
@@ -29,13 +33,6 @@ export function storeInNotes(
   const turn = `acme turn ${subject}`;
   let known: string | null = null;
   const readChallenges = inTurns(async () => notes.startingWith(CHALLENGE));
-  const release = async (name: string): Promise<void> => {
-    try {
-      await notes.delete(name);
-    } catch {
-      // It ends by itself.
-    }
-  };
   return {
     lookEveryMs: LOOK_EVERY_MS,
 
@@ -47,7 +44,9 @@ export function storeInNotes(
     },
 
     async saveCertificate(text) {
-      await notes.keep(certificate, text);
+      // Its key must not stay for ever if no server has these names any more.
+      const expiresAt = Date.parse(new X509Certificate(text).validTo);
+      await notes.set(certificate, text, expiresAt - Date.now());
       await saveCertificate(dataDir, text);
     },
 
@@ -67,22 +66,48 @@ export function storeInNotes(
 
     async offer(token, keyAuthorization) {
       const name = CHALLENGE + token;
-      await notes.set(name, keyAuthorization, TURN_MS);
-      return () => release(name);
+      await notes.set(name, keyAuthorization, CHALLENGE_MS);
+      const end = async (): Promise<void> => notes.delete(name);
+      // Otherwise it ends by itself.
+      return () => end().catch(() => {});
     },
 
     answerTo: async (token) => (await readChallenges()).get(CHALLENGE + token) ?? null,
 
     async alone(work) {
-      if (!(await notes.add(turn, hostname(), TURN_MS))) return false;
+      const holder = `${hostname()} ${crypto.randomUUID()}`;
+      if (!(await notes.add(turn, holder, TURN_MS))) return false;
+      const renew = async (lifetimeMs: number) => notes.renew(turn, holder, lifetimeMs);
+      const held = hold(() => renew(TURN_MS));
       try {
-        await work();
+        await work(held.lost);
       } finally {
-        await release(turn);
+        held.end();
+        // Otherwise it ends by itself.
+        await renew(0).catch(() => false);
       }
       return true;
     },
   };
+}
+
+/** Renews a turn until `end` is called. */
+function hold(renew: () => Promise<boolean>) {
+  const losing = new AbortController();
+  const lose = (): void => losing.abort();
+  const last = setTimeout(lose, TURN_MS);
+  const renewing = setInterval(() => {
+    renew().then(
+      (isRenewed) => (isRenewed ? last.refresh() : lose()),
+      // The database is away: the turn is lost at its end.
+      () => {},
+    );
+  }, RENEW_EVERY_MS);
+  const end = (): void => {
+    clearInterval(renewing);
+    clearTimeout(last);
+  };
+  return { lost: losing.signal, end };
 }
 
 function readState(text: string | null): AcmeState | null {

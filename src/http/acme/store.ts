@@ -22,6 +22,6 @@ export interface AcmeStore {
   offer(token: string, keyAuthorization: string): Promise<() => Promise<void>>;
   /** Null for an unknown token. */
   answerTo(token: string): Promise<string | null>;
-  /** Returns false, and does nothing, while another server orders. */
-  alone(work: () => Promise<void>): Promise<boolean>;
+  /** Returns false, and does nothing, while another server orders. `lost` is aborted when another one may begin. */
+  alone(work: (lost: AbortSignal) => Promise<void>): Promise<boolean>;
 }

@@ -24,6 +24,10 @@ interface State {
   readonly elsewhere: string | null;
 }
 
+const OWN = "make it the owner of the database, in psql: ALTER DATABASE NAME OWNER TO USER";
+const GRANT =
+  "as the owner of the tables, type in psql: GRANT ALL ON SCHEMA public TO USER; GRANT ALL ON ALL TABLES IN SCHEMA public TO USER; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO USER";
+
 const STATE = `SELECT current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
   current_setting('fsync') AS fsync, current_setting('full_page_writes') AS "fullPageWrites",
   to_regclass('signalbox')::text AS tables,
@@ -84,7 +88,7 @@ async function prepareOn(
       `The database of ${hostsOf(url)} has tables of another program, and was left as it is: create one for Signalbox, with createdb, and name that.`,
     );
   }
-  if (mustWrite && !state.mayCreate) throw withoutRights(url, "no CREATE on a schema");
+  if (mustWrite && !state.mayCreate) throw withoutRights(url, "no CREATE on a schema", OWN);
   if (create) await createTables(pg);
   return create;
 }
@@ -169,8 +173,8 @@ export function explainOpening(error: unknown, url: string): unknown {
   );
 }
 
-function withoutRights(url: string, said: string): UserError {
+export function withoutRights(url: string, said: string, next = GRANT): UserError {
   return new UserError(
-    `The user of --store may not make or use the tables of ${hostsOf(url)} (${said}): make it the owner of the database.`,
+    `The user in the URL may not make or use the tables of ${hostsOf(url)} (${said}): ${next}`,
   );
 }

@@ -160,7 +160,10 @@ function patroniConfig(host: Host, all: readonly Host[], folder: string): object
         maximum_lag_on_failover: 1_048_576,
         synchronous_mode: true,
         synchronous_mode_strict: true,
-        postgresql: { use_pg_rewind: true, parameters: { max_connections: 60 } },
+        postgresql: {
+          use_pg_rewind: true,
+          parameters: { max_connections: 60, wal_retrieve_retry_interval: "500ms" },
+        },
       },
       initdb: [{ encoding: "UTF8" }, "data-checksums"],
       pg_hba: [

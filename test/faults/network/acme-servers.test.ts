@@ -6,7 +6,7 @@ import { presented } from "../../kit/certificates.ts";
 import { onCleanup, temporaryFolder, until } from "../../kit/setup.ts";
 import { createDatabase, postgresTest } from "../../store/postgres/_servers.ts";
 import { acmeFlags, startDirectory } from "../kit/directory.ts";
-import { stop } from "../kit/faults.ts";
+import { kill, stop } from "../kit/faults.ts";
 
 /** `answers`: which server answered each challenge, and how. */
 async function setUp(lifetimeS?: number) {
@@ -104,3 +104,26 @@ postgresTest("a failed order is not repeated by the other servers before its tim
   expect(directory.orders).toHaveLength(1);
   for (const server of servers) await stop(server);
 });
+
+postgresTest(
+  "a server that dies in an order is followed by another one within half a minute",
+  async () => {
+    const { directory, ports, start } = await setUp();
+    directory.delays = Array<"processing">(1_000).fill("processing");
+    const dying = await start("waiting for a certificate");
+    // The challenge is answered.
+    await until(() => directory.delays.length < 1_000);
+    const other = await start("waiting for a certificate");
+    // Longer than a turn that is not renewed.
+    await Bun.sleep(30_000);
+    expect(directory.orders, "while the first server orders").toHaveLength(1);
+    await kill(dying);
+    ports.shift();
+    directory.delays = [];
+    const diedAt = performance.now();
+    await other.logged("takes signals at");
+    expect(performance.now() - diedAt).toBeLessThan(40_000);
+    expect(directory.orders).toHaveLength(2);
+    await stop(other);
+  },
+);

@@ -69,7 +69,7 @@ const mutants: Readonly<Record<string, Mutant>> = {
     ),
   ],
   "the transaction does not check the key again": [
-    quick("process/revoke", "once a revoke has committed, no signal of that key commits"),
+    quick("process/revoke", "once a revoke has committed, no signal of that key commits (SQLite)"),
     edit(
       BATCH,
       "if (!mayStore(key, submission.receivedAt)) continue;",

@@ -24,10 +24,11 @@ export async function query(sql: string): Promise<void> {
 }
 
 /** In a database, by its URL. */
-export async function runIn(url: string, sql: string): Promise<void> {
+export async function runIn(url: string, sql: string): Promise<readonly object[]> {
   const pool = new Pool(url, { max: 1 });
-  await pool.use((pg) => pg.unsafe(sql));
+  const rows = await pool.use((pg) => pg.unsafe(sql));
   await pool.close();
+  return rows;
 }
 
 /** `through`: the URL by which the servers reach the database. */
@@ -77,6 +78,7 @@ export async function startServers(
   });
   const [one, other, third] = servers as [ServerStorage, ServerStorage, ServerStorage];
   return {
+    url: database,
     one,
     other,
     third,

@@ -61,7 +61,7 @@ postgresTest("without the rights, the user or the database, the sentence says wh
   const as = (username: string, path = url.pathname): string =>
     Object.assign(new URL(url), { username, pathname: path }).href;
   expect(await refusal(as("guest"))).toMatch(
-    /may not make or use the tables of HOST \(no CREATE on a schema\)/,
+    /may not make or use the tables of HOST \(no CREATE on a schema\): .* ALTER DATABASE NAME OWNER TO USER$/,
   );
   expect(await refusal(as("nobody"))).toMatch(
     /HOST refuses the user or password of --store \(28000: /,
@@ -81,7 +81,8 @@ postgresTest("a server is not started, nor checked as valid, that could not writ
   expect(await check()).toMatch(/may not make or use the tables of .* \(no CREATE on a schema\)/);
   await desks(url.href);
   await runIn(url.href, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader");
-  const sentence = /may not make or use the tables of .* \(no \w+ on \w+\): make it the owner/;
+  const sentence =
+    /may not make or use the tables of .* \(no \w+ on \w+\): as the owner .* GRANT ALL/;
   expect(await check()).toMatch(sentence);
   expect(await refusal(reader)).toMatch(sentence);
   // Commands that only read need no more.

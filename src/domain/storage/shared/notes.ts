@@ -20,6 +20,8 @@ export interface Notes {
 export interface SharedNotes extends Notes {
   /** Replaces a note, and has no end. */
   keep(name: string, text: string): Awaitable<void>;
+  /** Gives a note another lifetime. Returns false, and changes nothing, if there is none with this text. */
+  renew(name: string, text: string, lifetimeMs: number): Awaitable<boolean>;
   /** Name → text. `prefix`: ASCII. */
   startingWith(prefix: string): Awaitable<ReadonlyMap<string, string>>;
 }

@@ -9,7 +9,7 @@ import { completeBlocks } from "../blocks.ts";
 import type { Pg } from "../connect.ts";
 import { Pool, WITHOUT_END_MS } from "../pool.ts";
 import { describeFailure, hasCode, isAboutOneRow, isTransient } from "../failures.ts";
-import { prepare } from "../schema.ts";
+import { prepare, withoutRights } from "../schema.ts";
 import { postgresSql, query, reading } from "../sql.ts";
 import { verifyWith } from "./verify.ts";
 
@@ -24,12 +24,16 @@ const OTHERS = `SELECT count(*) AS count FROM pg_stat_activity
 const LOCK =
   "LOCK TABLE turn, desks, api_keys, members, invitations, passkeys, audit, signals IN EXCLUSIVE MODE";
 
+const RESTORE = "restore it from a backup, and check that with signalbox verify --store URL";
+const MAKE_ANOTHER =
+  "drop it, and make an empty one with createdb --template=template0 --encoding=UTF8 NAME";
+
 /** Nothing changes the database until `work` is done, not even a server that is started meanwhile. */
 export async function fromPostgres<T>(
   url: string,
   work: (source: Source) => Promise<T>,
 ): Promise<T> {
-  return withPool(url, async (pool) => {
+  return withPool(url, RESTORE, async (pool) => {
     if (!(await prepare(pool, url, { create: false }))) {
       throw new UserError(`The database of ${placeName(url)} is empty: there is nothing to copy.`);
     }
@@ -57,7 +61,7 @@ async function workLocked<T>(
 }
 
 export async function toPostgres<T>(url: string, work: (target: Target) => Promise<T>): Promise<T> {
-  return withPool(url, async (pool) => {
+  return withPool(url, MAKE_ANOTHER, async (pool) => {
     await prepare(pool, url, { create: true, copying: true });
     const sql = postgresSql(pool);
     await refuseOthers(sql, url);
@@ -66,12 +70,17 @@ export async function toPostgres<T>(url: string, work: (target: Target) => Promi
   });
 }
 
-async function withPool<T>(url: string, work: (pool: Pool) => Promise<T>): Promise<T> {
+/** `ifIncomplete`: what to do if a table is missing. */
+async function withPool<T>(
+  url: string,
+  ifIncomplete: string,
+  work: (pool: Pool) => Promise<T>,
+): Promise<T> {
   const pool = new Pool(url, { max: 1, workMsMax: WITHOUT_END_MS });
   try {
     return await work(pool);
   } catch (error) {
-    throw explain(error, url);
+    throw explain(error, url, ifIncomplete);
   } finally {
     await pool.close();
   }
@@ -89,7 +98,7 @@ async function refuseOthers(sql: Reader, url: string): Promise<void> {
   }
 }
 
-function explain(error: unknown, url: string): unknown {
+function explain(error: unknown, url: string, ifIncomplete: string): unknown {
   if (hasCode(error, /^55P03$/)) {
     return new UserError(
       `Another program is changing ${placeName(url)}: end it, then type the same again.`,
@@ -98,6 +107,12 @@ function explain(error: unknown, url: string): unknown {
   if (isAboutOneRow(error)) {
     return new UserError(
       `${placeName(url)} refuses a row (${describeFailure(error)}): check the source with signalbox verify.`,
+    );
+  }
+  if (hasCode(error, /^42501$/)) return withoutRights(url, describeFailure(error));
+  if (hasCode(error, /^42P01$/)) {
+    return new UserError(
+      `The database of ${placeName(url)} lacks a table (${describeFailure(error)}): ${ifIncomplete}.`,
     );
   }
   if (!isTransient(error)) return error;

@@ -2,7 +2,12 @@
 import { isUlid } from "../../../domain/signal/id.ts";
 import { describeDamaged, type HashedSignal, isIntact } from "../../../domain/signal/hash.ts";
 import { isPossible } from "../../../domain/signal/signal.ts";
-import { BLOCK_SIGNALS, type Listed, lists } from "../../records/signals/block-ranges.ts";
+import {
+  BLOCK_SIGNALS,
+  type Listed,
+  LISTED_FIELDS,
+  lists,
+} from "../../records/signals/block-ranges.ts";
 import type { Pg } from "../connect.ts";
 
 interface Stored extends HashedSignal {
@@ -87,15 +92,7 @@ function describes(block: Block, rows: readonly Stored[]): boolean {
     lists(block.symbols, new Set(rows.map(({ symbol }) => symbol))) &&
     lists(
       block.others,
-      new Set(
-        rows.flatMap(({ key_id, source, type, side, direction }) => [
-          key_id,
-          source,
-          type,
-          side,
-          direction,
-        ]),
-      ),
+      new Set(rows.flatMap((row) => [row.key_id, ...LISTED_FIELDS.map((field) => row[field])])),
     )
   );
 }

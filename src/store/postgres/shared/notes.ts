@@ -22,6 +22,17 @@ export function notesIn(sql: Sql): SharedNotes {
     set: write,
     keep: (name, text) => write(name, text, null),
 
+    async renew(name, text, lifetimeMs) {
+      const renewed = await sql.get(
+        `UPDATE notes SET ends_at = ${NOW} + $3::bigint
+         WHERE name = $1 AND text = $2 AND ends_at > ${NOW} RETURNING name`,
+        name,
+        text,
+        lifetimeMs,
+      );
+      return renewed !== null;
+    },
+
     async add(name, text, lifetimeMs) {
       const added = `${WRITE} WHERE notes.ends_at <= ${NOW} RETURNING name`;
       return (await sql.get(added, name, text, lifetimeMs)) !== null;
