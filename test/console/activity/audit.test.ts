@@ -43,7 +43,7 @@ test("names the member who did it, or an administrator", async () => {
   expect(rotation).toStartWith(`ada@example.com rotated the key ${key}`);
   expect(creation).toStartWith("ada@example.com created the key bot-7 (…");
   const user = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
-  for (const what of [`created the key ${key}`, "invited ada@example.com"]) {
+  for (const what of [`created the key ${key}`, "invited ada@example.com as a manager"]) {
     expect(await sentences(visitor)).toContain(`Administrator (${user}) ${what}`);
   }
 });
