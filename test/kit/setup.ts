@@ -9,6 +9,7 @@ import { type App, startApp } from "../../src/serve/app.ts";
 import type { ServeConfig } from "../../src/serve/config.ts";
 import type { BackupWork } from "../../src/backups/backups.ts";
 import { logOptions } from "../../src/lib/log.ts";
+import type { NewKey } from "../../src/domain/storage/registry.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { checkAgainstDescription } from "./openapi.ts";
@@ -282,10 +283,11 @@ export async function until(isSo: () => boolean | Promise<boolean>, pauseMs = 5)
 export async function mintKey(
   registry: Records["registry"],
   desk: string,
-  { label = null, expiresInMs = null }: { label?: string | null; expiresInMs?: number | null } = {},
+  more: Partial<Pick<NewKey, "label" | "expiresInMs" | "limits">> = {},
 ): Promise<{ key: string; keyId: string }> {
   await registry.createDesk(desk, { ifMissing: true });
-  const { key, record } = await registry.mintKey({ scope: "send", desk, label, expiresInMs });
+  const plain = { scope: "send", desk, label: null, expiresInMs: null } as const;
+  const { key, record } = await registry.mintKey({ ...plain, ...more });
   return { key, keyId: record.id };
 }
 
