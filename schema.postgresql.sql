@@ -55,7 +55,8 @@ CREATE TABLE api_keys (
   lifetime_ms  bigint,           -- from creation to expiry, as it was minted: a rotation shortens only expires_at
   last_used_at bigint,           -- ms; written at most once a minute
   revoked_at   bigint,           -- ms; the key stopped working then
-  successor_id text    COLLATE "C" REFERENCES api_keys (id) -- the last key that rotations made to replace it; NULL: it was not rotated
+  successor_id text    COLLATE "C" REFERENCES api_keys (id), -- the last key that rotations made to replace it; NULL: it was not rotated
+  limits       text    COLLATE "C" -- JSON: the networks, sources, types and requests per second that it is limited to; NULL: nothing is
 );
 
 -- The console's lists: one desk, newest first.

@@ -27,7 +27,8 @@ CREATE TABLE api_keys (
   lifetime_ms  INTEGER,          -- from creation to expiry, as it was minted: a rotation shortens only expires_at
   last_used_at INTEGER,          -- ms; written at most once a minute
   revoked_at   INTEGER,          -- ms; the key stopped working then
-  successor_id TEXT REFERENCES api_keys (id) -- the last key that rotations made to replace it; NULL: it was not rotated
+  successor_id TEXT REFERENCES api_keys (id), -- the last key that rotations made to replace it; NULL: it was not rotated
+  limits       TEXT -- JSON: the networks, sources, types and requests per second that it is limited to; NULL: nothing is
 ) STRICT;
 
 -- The console's lists: one desk, newest first.

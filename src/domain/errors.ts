@@ -6,7 +6,8 @@ export const errorCatalogue = {
   bad_request: { status: 400, message: "The body is not valid JSON." },
   unauthorized: {
     status: 401,
-    message: "The API key is not valid: it is unknown, revoked or expired.",
+    message:
+      "The API key is not valid here: it is unknown, revoked, expired, or limited to other networks.",
   },
   validation_failed: { status: 422, message: null },
   internal_error: { status: 500, message: null },
@@ -45,6 +46,14 @@ export const errorCatalogue = {
 
 export type ErrorCode = keyof typeof errorCatalogue;
 
+/** Why a client was refused, as its desk sees it. `foreign_network`: the key was used from outside its networks. */
+export type SeenCode = ErrorCode | "foreign_network";
+
+/** What the client was told. */
+export function answeredCode(code: SeenCode): ErrorCode {
+  return code === "foreign_network" ? "unauthorized" : code;
+}
+
 /** Invalid field name → reason (`SPEC.md` 2.3). Made by {@link noReasons}: names come from clients. */
 export type FieldReasons = Record<string, string>;
 
@@ -73,6 +82,8 @@ interface AppErrorDetail {
   readonly allow?: string;
   /** For `damaged_signal` only. */
   readonly signalId?: string;
+  /** For the log and the desk alone, instead of the code and the message. */
+  readonly untold?: { readonly code: SeenCode; readonly message: string };
 }
 
 /** A failure with a documented answer. Anything else that is thrown becomes `internal_error`. */
@@ -84,5 +95,10 @@ export class AppError extends Error {
     super(detail.message ?? errorCatalogue[code].message ?? code);
     this.code = code;
     this.detail = detail;
+  }
+
+  /** As the log and the desk see it. */
+  get seenCode(): SeenCode {
+    return this.detail.untold?.code ?? this.code;
   }
 }

@@ -2,9 +2,11 @@
 import type { Elysia } from "elysia";
 import { AppError } from "../domain/errors.ts";
 import { isWellFormedKey, keyState } from "../domain/key/key.ts";
+import type { Identity } from "../domain/storage/append.ts";
 import type { FeedStore, Reader } from "../domain/storage/feed.ts";
 import { presentedKey, textOfKey } from "../http/credentials.ts";
 import { Exchange, type ExchangeService, type Server } from "../http/exchange.ts";
+import type { KeyLimiter } from "../http/limits/key-limiter.ts";
 import type { KnownPeers } from "../http/limits/known-peers.ts";
 import { type Description, describeOn } from "../http/openapi.ts";
 import type { RefusedKeys } from "../http/limits/refused-keys.ts";
@@ -36,6 +38,7 @@ export interface FeedInterface extends FeedService {
   readonly known: KnownPeers;
   readonly refusedKeys: RefusedKeys;
   readonly unknownKeys: UnknownKeys;
+  readonly keyLimiter: KeyLimiter;
   readonly description: () => Description;
 }
 
@@ -80,7 +83,13 @@ async function getFeed(service: FeedInterface, exchange: Exchange): Promise<Resp
     const reader = await findReader(service, key);
     exchange.reader = reader;
     requireActive(service, reader);
+    const limits = service.keyLimiter.limitsOf(reader.limits);
+    // The desk sees these refusals among those of its other keys.
+    exchange.identity = reader.deskId === null ? null : (reader as Identity);
+    limits?.requireNetwork(exchange.client());
+    exchange.identity = null;
     service.known.add(request, exchange.server);
+    if (limits !== null) service.keyLimiter.take(limits, reader.keyId, performance.now());
     service.store.recordRead(reader.keyId, service.now());
     const access = {
       keyId: reader.keyId,

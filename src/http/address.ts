@@ -1,5 +1,6 @@
 /** Parses, formats and classifies addresses, and explains why one cannot be bound. */
-import { BlockList, isIP } from "node:net";
+import { isIP } from "node:net";
+import { Networks } from "../domain/networks.ts";
 import { UserError, systemCode } from "../lib/errors.ts";
 
 export interface Address {
@@ -37,25 +38,14 @@ export function hasNamedHost(url: string): boolean {
   return isIP(hostOf(url)) === 0;
 }
 
-const loopback = new BlockList();
-loopback.addSubnet("127.0.0.0", 8, "ipv4");
-loopback.addAddress("::1", "ipv6");
+const loopback = new Networks(["127.0.0.0/8", "::1"]);
 
 export function isLoopback(address: string): boolean {
-  const plain = unmapped(address);
-  const family = isIP(plain);
-  return family !== 0 && loopback.check(plain, family === 6 ? "ipv6" : "ipv4");
+  return loopback.includes(address);
 }
 
 export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || isLoopback(host);
-}
-
-/** An IPv4 peer of an IPv6 listener appears as `::ffff:10.0.0.1`. */
-export function unmapped(address: string): string {
-  return address.toLowerCase().startsWith("::ffff:") && address.includes(".")
-    ? address.slice("::ffff:".length)
-    : address;
 }
 
 /** `serve/config.ts` completes the sentence with the flag to type. */

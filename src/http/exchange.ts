@@ -94,7 +94,7 @@ export class Exchange implements Refused {
     const { log, refusals } = this.service;
     const line = () => ({ ...this.describe(status), client: this.client() });
     if (error instanceof AppError) {
-      refusals.write(() => ({ ...line(), error: error.code, ...describeFields(error) }));
+      refusals.write(() => ({ ...line(), error: error.seenCode, ...describeFields(error) }));
     } else if (this.request.signal.aborted) {
       log.debug(line(), "the client went away");
     } else {

@@ -1,9 +1,9 @@
 /** Checks that a request came over HTTPS, loopback or a trusted proxy (`SPEC.md` 5, rule 8), and finds the client's address. */
-import { BlockList, isIP } from "node:net";
+import { isIP } from "node:net";
 import type { Logger } from "pino";
 import { AppError } from "../domain/errors.ts";
-import { UserError } from "../lib/errors.ts";
-import { type Address, isLoopback, isLoopbackHost, unmapped } from "./address.ts";
+import { Networks, unmapped } from "../domain/networks.ts";
+import { type Address, isLoopback, isLoopbackHost } from "./address.ts";
 
 const PROXY_IS_SILENT =
   "The proxy does not say how this request reached it; make it send X-Forwarded-Proto: https.";
@@ -60,15 +60,15 @@ function isAllHttps(forwarded: string): boolean {
 }
 
 export class TrustedProxies {
-  readonly #list = new BlockList();
+  readonly #networks: Networks;
   readonly isEmpty: boolean;
   /** Ranges of all addresses. */
   readonly #everyone: readonly string[];
 
-  /** Addresses and CIDR ranges. Throws {@link UserError}. */
+  /** Throws `UserError`: see {@link Networks}. */
   constructor(ranges: readonly string[]) {
     this.isEmpty = ranges.length === 0;
-    for (const range of ranges) this.#add(range);
+    this.#networks = new Networks(ranges);
     this.#everyone = ranges.filter((range) => /\/0+$/.test(range));
   }
 
@@ -81,8 +81,7 @@ export class TrustedProxies {
   }
 
   includes(address: string): boolean {
-    const plain = unmapped(address);
-    return this.#list.check(plain, isIP(plain) === 6 ? "ipv6" : "ipv4");
+    return this.#networks.includes(address);
   }
 
   /**
@@ -93,28 +92,13 @@ export class TrustedProxies {
     // Split for trusted proxies only, because anyone can send thousands of commas.
     let hops: string[] | null = null;
     let client = peer ?? "";
-    while (isIP(unmapped(client)) !== 0 && this.includes(client)) {
+    while (this.includes(client)) {
       hops ??= (headers.get("x-forwarded-for") ?? "").split(",");
       const before = withoutPort(hops.pop() ?? "");
       if (isIP(unmapped(before)) === 0) break;
       client = before;
     }
     return unmapped(client);
-  }
-
-  #add(range: string): void {
-    const [address = "", prefix] = range.split("/", 2);
-    const family = isIP(address);
-    const bits = family === 6 ? 128 : 32;
-    const length = prefix === undefined ? bits : Number(prefix);
-    const isPrefix =
-      /^\d{1,3}$/.test(prefix ?? "0") && length <= bits && range.split("/").length < 3;
-    if (family === 0 || !isPrefix) {
-      throw new UserError(
-        `"${range}" is not an address range: write it like --trust-proxy 10.0.0.0/8 or --trust-proxy 127.0.0.1.`,
-      );
-    }
-    this.#list.addSubnet(address, length, family === 6 ? "ipv6" : "ipv4");
   }
 }
 

@@ -8,6 +8,7 @@ import type { Awaitable } from "../domain/storage/awaitable.ts";
 import { readBody, requireJson } from "../http/body.ts";
 import { presentedKey } from "../http/credentials.ts";
 import { Exchange, type ExchangeService } from "../http/exchange.ts";
+import type { KeyLimiter } from "../http/limits/key-limiter.ts";
 import type { KnownPeers } from "../http/limits/known-peers.ts";
 import { type Description, describeOn } from "../http/openapi.ts";
 import type { RateLimiter } from "../http/limits/rate.ts";
@@ -17,6 +18,7 @@ import { requireHttps, requireOneHost } from "../http/transport.ts";
 export interface PublicInterface extends ExchangeService {
   readonly store: SignalStore;
   readonly rateLimiter: RateLimiter;
+  readonly keyLimiter: KeyLimiter;
   readonly known: KnownPeers;
   readonly description: () => Description;
 }
@@ -62,13 +64,17 @@ async function postSignal(service: PublicInterface, exchange: Exchange): Promise
     if (owner === null) throw new AppError("unauthorized");
     exchange.identity = owner;
     if (keyState(owner, service.now()) !== "active") throw new AppError("unauthorized");
+    const limits = service.keyLimiter.limitsOf(owner.limits);
+    limits?.requireNetwork(exchange.client());
     service.known.add(request, exchange.server);
     const { keyId, deskId, deskName } = owner;
+    // First, so that what it refuses costs the desk's other keys nothing.
+    if (limits !== null) service.keyLimiter.take(limits, keyId, performance.now());
     service.rateLimiter.take(deskId, performance.now());
     requireJson(headers);
     const body = await readBody(request);
     exchange.body = body;
-    const signal = parseSignal(body);
+    const signal = parseSignal(body, limits && limits.allowed);
     const receivedAt = service.now();
     const appended = await service.store.append({ keyId, deskId, receivedAt, signal });
     exchange.recordAcceptance(owner, receivedAt, signal, appended);

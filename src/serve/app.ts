@@ -206,7 +206,7 @@ async function serveClients(
   // Ended before the drain, so that no connection is cut for being quiet meanwhile.
   opened.defer(limitConnections("public", listener.address, connections, log, known.public));
 
-  running.readers = readListen && serveFeed(readListen, parts);
+  running.readers = readListen && serveFeed(readListen, parts, recorder);
   if (running.readers !== null) {
     opened.defer(limitConnections("read", running.readers.address, connections, log, known.read));
   }

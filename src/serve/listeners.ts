@@ -17,6 +17,7 @@ import { answerOwner, createFeedInterface, SEND_BUFFER_BYTES } from "../feed/ser
 import { describeOnce } from "../http/openapi.ts";
 import { type Address, formatAddress, isLoopbackHost } from "../http/address.ts";
 import { type ConnectionPlan, limitConnections } from "../http/limits/connections.ts";
+import { KeyLimiter } from "../http/limits/key-limiter.ts";
 import type { KnownPeers } from "../http/limits/known-peers.ts";
 import { Listener } from "../http/listener.ts";
 import { RateLimiter } from "../http/limits/rate.ts";
@@ -125,6 +126,7 @@ export function serveSignals(parts: Parts, activity: ActivityRecorder | null): L
     store: parts.storage,
     known: parts.known.public,
     rateLimiter: new RateLimiter(config.rateLimitPerS),
+    keyLimiter: new KeyLimiter(),
     transport: transportPolicy(config.listen, config.tls !== null, parts.trustedProxies),
     description: describeOnce(() =>
       (apiDescription as string).replace(SERVER, publicUrlOf(config, listener.address)),
@@ -147,21 +149,27 @@ function noteRefused({ refusedKeys, unknownKeys }: Parts): RequestObserver {
   return {
     accepted: () => {},
     rejected: (owner, at, _, error, refused) => {
-      if (error?.code !== "unauthorized") return;
+      if (error?.seenCode !== "unauthorized") return;
       if (owner !== null) refusedKeys.record(owner.keyId, at);
       else unknownKeys.record(refused.client() ?? "", textOfKey(refused.headers), at);
     },
   };
 }
 
-export function serveFeed(listen: Address, parts: Parts): Listener {
+export function serveFeed(
+  listen: Address,
+  parts: Parts,
+  activity: ActivityRecorder | null,
+): Listener {
   const { config, storage, refusedKeys, unknownKeys, certificates, trustedProxies, known } = parts;
   const shared = {
     ...feedService(parts),
+    observers: activity === null ? [] : [activity],
     store: storage,
     known: known.read,
     refusedKeys,
     unknownKeys,
+    keyLimiter: new KeyLimiter(),
     transport: transportPolicy(listen, config.tls !== null, trustedProxies),
     description: describeOnce(() => feedDescription as string),
   };

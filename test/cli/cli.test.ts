@@ -27,6 +27,7 @@ interface KeyJson {
   readonly created_at: number;
   readonly expires_at: number | null;
   readonly last_used_at: number | null;
+  readonly limits: { readonly rate: number | null } | null;
 }
 
 async function statusOf(url: string, key: string) {
@@ -251,6 +252,7 @@ describe("keys", () => {
       expires_at: record.created_at + 90 * DAY_MS,
       last_used_at: null,
       lifetime_ms: 90 * DAY_MS,
+      limits: null,
       revoked_at: null,
       desk_archived_at: null,
       state: "active",
@@ -303,6 +305,76 @@ describe("keys", () => {
     expect(await json("key", "rotate", "executor")).toMatchObject({ scope: "read", desk: "alpha" });
     const audit = (await run("audit")).stdout;
     expect(audit).toContain("it reads the signals of all desks");
+  });
+
+  test("mint limits a key, list shows its limits, and rotate keeps them", async () => {
+    const { run, json, listKeys } = keysOn(temporaryFolder());
+    await run("desk", "create", "alpha");
+    await run("key", "mint", "--desk", "alpha");
+    expect((await run("key", "list")).stdout).not.toContain("LIMITS");
+    const mint = ["key", "mint", "--desk", "alpha", "--label", "bot-7"];
+    const networks = ["--allow-from", "203.0.113.0/24, 192.0.2.1", "--allow-from", "2001:db8::/32"];
+    const signals = [
+      "--only-source",
+      "venue_1",
+      "--only-source",
+      "venue_3",
+      "--only-type",
+      "crypto",
+    ];
+    const minted = await run(...mint, ...networks, ...signals, "--rate-limit", "5");
+    expect(minted.stdout).toMatch(KEY);
+    const words =
+      "networks 203.0.113.0/24, 192.0.2.1, 2001:db8::/32; sources venue_1, venue_3; types crypto; 5 requests per second";
+    expect(minted.stderr).toContain(`, which does not expire, limited to ${words}. It is shown`);
+    expect(await json("key", "rotate", "bot-7")).toMatchObject({
+      limits: {
+        networks: ["203.0.113.0/24", "192.0.2.1", "2001:db8::/32"],
+        sources: ["venue_1", "venue_3"],
+        types: ["crypto"],
+        rate: 5,
+      },
+    });
+    expect((await listKeys()).map((key) => key.limits?.rate)).toEqual([undefined, 5, 5]);
+    const list = (await run("key", "list")).stdout.trimEnd().split("\n");
+    expect(list[0]).toEndWith(" LIMITS");
+    expect(list.slice(1).map((row) => row.includes(words))).toEqual([false, true, true]);
+  });
+
+  test("a limit that cannot hold is wrong usage, and says what to write", async () => {
+    const dataDir = temporaryFolder();
+    const { run, listKeys } = keysOn(dataDir);
+    await run("desk", "create", "alpha");
+    const many = Array.from({ length: 21 }, (_, n) => `10.0.0.${n}`).join(",");
+    for (const [flag, value, says] of [
+      ["--allow-from", "10.0.0.0/33", `"10.0.0.0/33" is not an address range: write it like`],
+      ["--allow-from", "bots.example.com", "is not an address range"],
+      ["--allow-from", " , ", "It is empty"],
+      ["--allow-from", many, "A key can have 20 networks, and these are 21"],
+      ["--only-source", "venue1", "Did you mean venue_1?"],
+      ["--only-type", "stocks,crypto", "Did you mean stock?"],
+      ["--rate-limit", "0", "from 1 to 100000"],
+      ["--rate-limit", "1e3", "from 1 to 100000"],
+      ["--rate-limit", "-5", "from 1 to 100000"],
+      ["--rate-limit", "1000000", "from 1 to 100000"],
+    ] as const) {
+      await expectUsageError(
+        ["key", "mint", "--desk", "alpha", `${flag}=${value}`, "--data", dataDir],
+        says,
+      );
+    }
+    const reader = await cliHere([
+      "key",
+      "mint",
+      "--read",
+      "--only-type",
+      "stock",
+      "--data",
+      dataDir,
+    ]);
+    expect(reader.code).toBe(1);
+    expect(reader.stderr).toContain("A read key sends no signals, so it has no sources or types");
+    expect(await listKeys()).toEqual([]);
   });
 
   test("rotate mints a successor, lets the old key expire, and tells when it was last used", async () => {

@@ -25,7 +25,7 @@ async function seedAll(signals = SIGNALS): Promise<Seeded> {
   const seeded = await seed({ signals });
   const { run, json } = commandsOn(seeded.dataDir);
   await run("desk", "create", "beta.desk");
-  await run("key", "mint", "--read");
+  await run("key", "mint", "--read", "--allow-from", "10.0.0.0/8");
   await run("key", "mint", "--desk", "beta.desk", "--label", "é 😀");
   await run("key", "rotate", seeded.keyId, "--overlap", "24h");
   await run("member", "invite", "alpha", "ada@example.com");

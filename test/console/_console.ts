@@ -96,8 +96,10 @@ export async function startSignedIn(
  * A console that the tests of a file share. Call the result in each test for a desk of its own, with a key
  * and a member who is signed in.
  */
-export function useDesks(): () => Promise<SignedUp & { app: TestConsole & { desk: string } }> {
-  const shared = sharedByFile(() => startConsole());
+export function useDesks(
+  options: TestAppOptions = {},
+): () => Promise<SignedUp & { app: TestConsole & { desk: string } }> {
+  const shared = sharedByFile(() => startConsole(options));
   let count = 0;
   return async () => {
     const app = shared();

@@ -292,6 +292,48 @@ describe("who may read", () => {
     expect(await status()).toBe(401);
   });
 
+  test("a key outside its networks gets 401 like an unknown one, and counts as no key that has ended", async () => {
+    const { feedUrl, registry, dataDir, log } = await startFeedApp();
+    const mint = (networks: string[]) =>
+      registry.mintKey({
+        scope: "read",
+        desk: "alpha",
+        label: null,
+        expiresInMs: null,
+        limits: { networks },
+      });
+    const inside = await mint(["127.0.0.0/8"]);
+    expect((await readFeed(feedUrl, inside.key)).status).toBe(200);
+    const outside = await mint(["203.0.113.0/24"]);
+    const unknown = await readFeed(feedUrl, `sbr_${"0".repeat(64)}`);
+    expect(answerOf(await readFeed(feedUrl, outside.key))).toEqual(answerOf(unknown));
+    const keyId = outside.record.id;
+    const line = { error: "foreign_network", key_id: keyId, client: "127.0.0.1", desk: "alpha" };
+    expect(log.findLast(({ status }) => status === 401)).toMatchObject(line);
+    expect((await askStatus(dataDir))?.refused_keys).toEqual([]);
+    expect((await registry.findKey(keyId))?.last_used_at).toBeNull();
+  });
+
+  test("a key over its own rate gets 429; other readers do not", async () => {
+    const { feedUrl, registry, read } = await startFeedApp();
+    const { key } = await registry.mintKey({
+      scope: "read",
+      desk: "alpha",
+      label: null,
+      expiresInMs: null,
+      limits: { rate: 1 },
+    });
+    const answers = await Promise.all(Array.from({ length: 12 }, () => readFeed(feedUrl, key)));
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const { status, headers, error } of refused) {
+      expect([status, error["error"]]).toEqual([429, "rate_limited"]);
+      expect(error["message"]).toStartWith("The key is limited to 1 per second;");
+      expect(headers.get("Retry-After")).toBe("1");
+    }
+    expect((await read()).status).toBe(200);
+  });
+
   test("keys that have ended are remembered for a day after they were last refused", async () => {
     let now = Date.now();
     const { dataDir, feedUrl, registry, mintRead } = await startFeedApp({ now: () => now });

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { AppError } from "../../src/domain/errors.ts";
 import { settings } from "../../src/commands/serve/settings.ts";
+import { KeyLimiter } from "../../src/http/limits/key-limiter.ts";
 import { RateLimiter } from "../../src/http/limits/rate.ts";
 import { type Answer, mintKey, query, signal, startTestApp } from "../kit/setup.ts";
 
@@ -83,6 +84,66 @@ test("a request without a valid key takes no token of a desk", async () => {
     expect(status).toBe(401);
   }
   expect((await post(signal)).status).toBe(201);
+});
+
+test("a key with a rate of its own has a bucket of its own, and keys without limits have none", () => {
+  const limiter = new KeyLimiter();
+  expect(limiter.limitsOf(null)).toBeNull();
+  const limitsTo = (rate: number) =>
+    limiter.limitsOf(JSON.stringify({ networks: null, sources: null, types: null, rate }));
+  const takes = (keyId: string, rate: number, now: number): number => {
+    for (let count = 0; ; count += 1) {
+      try {
+        limiter.take(limitsTo(rate) ?? expect.unreachable(), keyId, now);
+      } catch (error) {
+        expect(error).toMatchObject({
+          code: "rate_limited",
+          detail: {
+            message: `The key is limited to ${rate} per second; retry after the seconds in Retry-After.`,
+          },
+        });
+        return count;
+      }
+    }
+  };
+  expect([takes("a", 1, 0), takes("b", 1, 0), takes("c", 50, 0)]).toEqual([2, 2, 100]);
+  expect([takes("a", 1, 500), takes("c", 50, 500)]).toEqual([0, 25]);
+  expect([takes("a", 1, 1_000), takes("b", 1, 10_000), takes("c", 50, 10_000)]).toEqual([
+    1, 2, 100,
+  ]);
+  // Many other limits, which push these out of memory, fill no bucket again.
+  for (let rate = 1; rate <= 2_000; rate += 1) limitsTo(rate);
+  expect([takes("b", 1, 10_000), takes("c", 50, 10_000)]).toEqual([0, 0]);
+});
+
+test("a key over its own rate gets 429, and takes nothing from the desk's other keys", async () => {
+  const { post, registry } = await startTestApp({ config: { rateLimitPerS: 10 } });
+  const limited = await mintKey(registry, "alpha", { limits: { rate: 1 } });
+  const headers = { Authorization: `Bearer ${limited.key}` };
+  const answers = await Promise.all(Array.from({ length: 40 }, () => post(signal, headers)));
+  const accepted = answers.filter(({ status }) => status === 201);
+  expect(accepted.length).toBeGreaterThanOrEqual(2);
+  expect(accepted.length).toBeLessThan(answers.length);
+  for (const answer of answers) {
+    if (answer.status === 201) continue;
+    expectLimited(answer);
+    expect(answer.body["message"]).toStartWith("The key is limited to 1 per second;");
+  }
+  const others = await Promise.all(Array.from({ length: 10 }, () => post(signal)));
+  expect(others.map(({ status }) => status)).toEqual(Array(10).fill(201));
+});
+
+test("the desk's rate also holds for a key with a higher one", async () => {
+  const { post, registry } = await startTestApp({ config: { rateLimitPerS: 1 } });
+  const { key } = await mintKey(registry, "alpha", { limits: { rate: 1_000 } });
+  const send = () => post(signal, { Authorization: `Bearer ${key}` });
+  const answers = await Promise.all(Array.from({ length: 40 }, send));
+  const refused = answers.filter(({ status }) => status !== 201);
+  expect(refused.length).toBeGreaterThan(0);
+  for (const answer of refused) {
+    expectLimited(answer);
+    expect(answer.body["message"]).toStartWith("The desk sends faster");
+  }
 });
 
 function expectLimited({ status, body, headers }: Answer): void {

@@ -212,7 +212,8 @@ test("every answer has its own request id, which its log line repeats", async ()
 const HEX = "0123456789abcdef".repeat(4);
 const how = "send the header Authorization: Bearer <API_KEY>.";
 const messages = {
-  invalid: "The API key is not valid: it is unknown, revoked or expired.",
+  invalid:
+    "The API key is not valid here: it is unknown, revoked, expired, or limited to other networks.",
   missing: `The request has no API key; ${how}`,
   "no Bearer": `The word Bearer is missing before the API key; ${how}`,
   "another scheme": `The Authorization header is not of the form Bearer <API_KEY>; ${how}`,

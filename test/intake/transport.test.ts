@@ -159,7 +159,7 @@ describe("address ranges", () => {
     (range) => {
       expect(() => new TrustedProxies([range])).toThrow(
         new UserError(
-          `"${range}" is not an address range: write it like --trust-proxy 10.0.0.0/8 or --trust-proxy 127.0.0.1.`,
+          `"${range}" is not an address range: write it like 10.0.0.0/8, 2001:db8::/32 or 203.0.113.7.`,
         ),
       );
     },

@@ -13,6 +13,7 @@ import { Pool } from "../../src/store/postgres/pool.ts";
 import { prepare } from "../../src/store/postgres/schema.ts";
 import { postgresSql } from "../../src/store/postgres/sql.ts";
 import { records } from "../../src/store/records/records.ts";
+import type { NewKey } from "../../src/domain/storage/registry.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { checkAgainstDescription } from "./openapi.ts";
@@ -303,10 +304,11 @@ export async function until(isSo: () => boolean | Promise<boolean>, pauseMs = 5)
 export async function mintKey(
   registry: Records["registry"],
   desk: string,
-  { label = null, expiresInMs = null }: { label?: string | null; expiresInMs?: number | null } = {},
+  more: Partial<Pick<NewKey, "label" | "expiresInMs" | "limits">> = {},
 ): Promise<{ key: string; keyId: string }> {
   await registry.createDesk(desk, { ifMissing: true });
-  const { key, record } = await registry.mintKey({ scope: "send", desk, label, expiresInMs });
+  const plain = { scope: "send", desk, label: null, expiresInMs: null } as const;
+  const { key, record } = await registry.mintKey({ ...plain, ...more });
   return { key, keyId: record.id };
 }
 

@@ -37,7 +37,13 @@ const ownedPackages: Record<string, string> = {
   "@bomb.sh/tab/commander": "commands",
 };
 
-const domainPackages = new Set(["@sinclair/typebox", "fastest-levenshtein", "node:util", "ulid"]);
+const domainPackages = new Set([
+  "@sinclair/typebox",
+  "fastest-levenshtein",
+  "node:net",
+  "node:util",
+  "ulid",
+]);
 
 interface Import {
   readonly file: string;

@@ -126,6 +126,53 @@ export function keysTests(): void {
     }
   });
 
+  test("a key keeps its limits, through rotations too, and the audit has them", async () => {
+    const started = await start();
+    const { mint, registry, server } = started;
+    const limits = {
+      networks: ["203.0.113.0/24", "::1"],
+      sources: ["venue_1"],
+      types: null,
+      rate: 5,
+    };
+    const { key, record } = await mint({ limits: { ...limits, types: [] } });
+    expect(record.limits).toEqual(limits);
+    const { minted } = await registry.rotateKey(record.id, { overlapMs: HOUR_MS }, ADMIN);
+    expect(minted.record.limits).toEqual(limits);
+    expect((await registry.findKey(record.id))?.limits).toEqual(limits);
+    for (const one of [key, minted.key]) {
+      expect(JSON.parse((await server.findOwner(one))?.limits ?? "")).toEqual(limits);
+    }
+    const words = "limited to networks 203.0.113.0/24, ::1; sources venue_1; 5 requests per second";
+    expect((await what(started, 3)).map(([, action, , detail]) => [action, detail])).toEqual([
+      ["key.rotated", `its successor is ${minted.record.id}`],
+      ["key.created", `successor of ${record.id}; ${words}`],
+      ["key.created", words],
+    ]);
+    const rate = { scope: "read", desk: null, limits: { rate: 1 } } as const;
+    const reader = await mint(rate);
+    expect(JSON.parse((await server.findReader(reader.key))?.limits ?? "")).toMatchObject({
+      rate: 1,
+    });
+    expect((await mint({ limits: { networks: [], rate: null } })).record.limits).toBeNull();
+  });
+
+  test("a key with a limit that cannot hold is not minted", async () => {
+    const { mint, registry } = await start();
+    const keys = await registry.listKeys(null);
+    for (const change of [
+      { limits: { networks: ["10.0.0.0/33"] } },
+      { limits: { networks: Array.from({ length: 21 }, (_, n) => `10.0.0.${n}`) } },
+      { limits: { sources: ["venue_9"] } },
+      { limits: { types: ["bond"] } },
+      { limits: { rate: 0 } },
+      { scope: "read", limits: { sources: ["venue_1"] } },
+    ] as const) {
+      expect(await failure(() => mint(change))).toBeInstanceOf(UserError);
+    }
+    expect(await registry.listKeys(null)).toEqual(keys);
+  });
+
   test("a key that has a successor or has ended is not rotated", async () => {
     const { registry, alpha } = await start();
     const rotate = (id: string) => registry.rotateKey(id, { overlapMs: HOUR_MS }, ADMIN);

@@ -43,7 +43,7 @@ export const START = Date.UTC(2026, 0, 1);
 export const ALICE = "alice@example.com";
 export const BOB = "bob@example.com";
 export const UNKNOWN_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
-export const inUse = { expires_at: null, revoked_at: null, desk_archived_at: null };
+export const inUse = { expires_at: null, revoked_at: null, desk_archived_at: null, limits: null };
 
 const nothing = (): void => {};
 

@@ -94,7 +94,7 @@ interface KeyRow {
 function keysOf(dataDir: string): KeyRow[] {
   return query<KeyRow>(
     dataDir,
-    "SELECT id, expires_at, last_used_at, revoked_at FROM api_keys ORDER BY id",
+    "SELECT id, expires_at, last_used_at, revoked_at, limits FROM api_keys ORDER BY id",
   );
 }
 
@@ -352,7 +352,7 @@ describe("keys", () => {
     copyDatabase(seeded.path, file);
     const { minted } = await withRegistryOf(seeded.dataDir, async (registry) => {
       await registry.revokeKey(ids.revoked.keyId);
-      await mintKey(registry, "beta");
+      await mintKey(registry, "beta", { limits: { networks: ["203.0.113.0/24"] } });
       return registry.rotateKey(ids.rotated.keyId, { overlapMs: 60_000, expiresInMs: null });
     });
     const before = keysOf(seeded.dataDir);

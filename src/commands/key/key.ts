@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { describeService } from "../../checks/service.ts";
 import { UsageError } from "../../lib/errors.ts";
 import { type ApiKey, keyState, shownState } from "../../domain/key/key.ts";
+import { describeLimits } from "../../domain/key/limits.ts";
 import { checkLabel } from "../../domain/desk/note.ts";
 import { shellQuoted } from "../../lib/text/shell.ts";
 import { ADMIN } from "../../domain/storage/author.ts";
@@ -12,6 +13,7 @@ import { askStatus } from "../../ops/client.ts";
 import { withStorage } from "../../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "../../cli/define.ts";
 import { toType } from "../../cli/hint.ts";
+import { askedLimits, limitOptions, type LimitOptions } from "./limits.ts";
 import { describeKey, keyArgument, keyToRotate, withKey } from "./key-name.ts";
 import {
   checkedBy,
@@ -33,7 +35,7 @@ import {
 
 const EXAMPLE_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 
-interface MintOptions extends DataOptions {
+interface MintOptions extends DataOptions, LimitOptions {
   readonly desk?: string | null;
   readonly read?: true;
   readonly label?: string | null;
@@ -51,21 +53,34 @@ const mintCommand = defineCommand({
     ),
     labelOption("a note, such as the bot or environment that uses the key"),
     expiresOption("lifetime, such as 90d, or never").default("never"),
+    ...limitOptions(),
   ],
   adds: "data and json",
+  notes: "Limits are for good, and a rotation keeps them. A read key has no sources and types.",
   examples: [
     "KEY=$(signalbox key mint --desk alpha)",
     "signalbox key mint --desk alpha --label bot-7 --expires 90d --json",
+    "signalbox key mint --desk alpha --allow-from 203.0.113.0/24,2001:db8::/32 --only-type crypto",
     "READ_KEY=$(signalbox key mint --read --desk alpha --label executor)",
   ],
-  run: async ({ desk = null, read, label = null, expires, json, data, folder }: MintOptions) => {
+  run: async ({
+    desk = null,
+    read,
+    label = null,
+    expires,
+    json,
+    data,
+    folder,
+    ...limits
+  }: MintOptions) => {
     requireReader("key");
     if (desk === null && read !== true) {
       throw new UsageError(
         `Name the key's desk with --desk <name>, as in: ${toType("key mint --desk alpha", data)}`,
       );
     }
-    const key = { label, expiresInMs: expires === "never" ? null : expires };
+    const expiresInMs = expires === "never" ? null : expires;
+    const key = { label, expiresInMs, limits: askedLimits(limits) };
     const minted = await withStorage(data, ({ registry }) =>
       desk === null || read === true
         ? registry.mintKey({ ...key, desk, scope: "read" }, ADMIN)
@@ -104,6 +119,9 @@ const listCommand = defineCommand({
         STATE: ({ state }) => state,
         ...(keys.some(isRotated) && {
           SUCCESSOR: ({ successor_id }) => successorIn(keys, successor_id) ?? "-",
+        }),
+        ...(keys.some(({ limits }) => limits !== null) && {
+          LIMITS: ({ limits }) => (limits === null ? "-" : describeLimits(limits)),
         }),
       },
     });
@@ -219,8 +237,9 @@ function printMinted({ key, record }: MintedKey, json: true | undefined): void {
   });
   const expiry =
     record.expires_at === null ? "does not expire" : `expires at ${formatTime(record.expires_at)}`;
+  const limits = record.limits === null ? "" : `, limited to ${describeLimits(record.limits)}`;
   printNote(
-    `Minted key ${describeKey(record)}, which ${expiry}. It is shown only once: keep it safe.`,
+    `Minted key ${describeKey(record)}, which ${expiry}${limits}. It is shown only once: keep it safe.`,
   );
 }
 

@@ -1,6 +1,6 @@
 /** `signalbox signals rejects`: the latest rejected requests, with what they sent. */
 import { type SentReject, REJECTED_KEPT, SENT_BYTES_MAX } from "../../domain/activity/sent.ts";
-import { errorCatalogue } from "../../domain/errors.ts";
+import { answeredCode, errorCatalogue } from "../../domain/errors.ts";
 import type { ApiKey } from "../../domain/key/key.ts";
 import { escapeHidden, showHidden } from "../../lib/text/hidden.ts";
 import { count, formatTime } from "../../lib/text/words.ts";
@@ -67,7 +67,9 @@ function describe(one: Listed): string {
   const reasons = Object.entries(fields ?? {}).map(([name, reason]) => `${name}: ${reason}`);
   const lines = [
     `${formatTime(at)}  desk ${desk}  key ${key}  ${status} ${error}  request ${one.request_id}`,
-    ...(message === null || message === errorCatalogue[error].message ? [] : [message]),
+    ...(message === null || message === errorCatalogue[answeredCode(error)].message
+      ? []
+      : [message]),
     ...reasons,
     ...(more_fields > 0 ? [`and ${count(more_fields)} more`] : []),
     ...(one.client_signal_id === null ? [] : [`client_signal_id: ${one.client_signal_id}`]),

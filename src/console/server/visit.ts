@@ -4,6 +4,7 @@ import type { MemberAuthor } from "../../domain/storage/author.ts";
 import { SignedOutError } from "../../lib/errors.ts";
 import { redactKeys } from "../../domain/key/key.ts";
 import { isUlid } from "../../domain/signal/id.ts";
+import { sources, types } from "../../domain/signal/signal.ts";
 import type { SignedIn, Sessions } from "./sessions/sessions.ts";
 
 export interface Visit {
@@ -61,6 +62,11 @@ export const KEPT_FIELDS: readonly string[] = [
   "overlap",
   "email",
   "role",
+  "networks",
+  "rate",
+  // Checkboxes, each named by its value.
+  ...sources,
+  ...types,
 ];
 const KEPT_CHARACTERS_MAX = 1_000;
 

@@ -28,6 +28,7 @@ export function FormPage({
   ways,
   label,
   children,
+  more,
   ...end
 }: Pick<Frame, "title" | "up"> &
   FormEnd & {
@@ -43,6 +44,8 @@ export function FormPage({
     label?: string;
     /** Above the form. */
     children?: ComponentChildren;
+    /** Below the fields. */
+    more?: ComponentChildren;
   }): VNode {
   const { form } = useVisit();
   // The password that confirms may be what is wrong.
@@ -63,6 +66,7 @@ export function FormPage({
             aria-invalid={isInvalid}
           />
         ))}
+        {more}
         {ways === undefined ? (
           <Buttons {...end} />
         ) : (

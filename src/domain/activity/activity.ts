@@ -72,7 +72,7 @@ export interface Outcomes {
   readonly rejected: number;
 }
 
-/** Requests are rejected for the same reason if their answers have the same status, error and fields. */
+/** Requests are rejected for the same reason if they have the same status, error and fields. */
 export type RejectReason = Omit<RejectAnswer, "message">;
 
 /** Equal for equal reasons, in whatever order their fields are. Most rejects of a flood have none. */

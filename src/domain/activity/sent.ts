@@ -1,5 +1,5 @@
 /** What requests sent that stored nothing: rejected ones, and duplicates that differ from their signal. */
-import type { ErrorCode, FieldReasons } from "../errors.ts";
+import type { FieldReasons, SeenCode } from "../errors.ts";
 import { CLIENT_SIGNAL_ID_CHARACTERS_MAX as ID_MAX, type Signal } from "../signal/signal.ts";
 import { withoutSecrets } from "./secrets.ts";
 
@@ -20,7 +20,7 @@ export type SentValues = { readonly [Field in keyof Signal]?: Signal[Field] };
 /** What a rejected request was told. */
 export interface RejectAnswer {
   readonly status: number;
-  readonly error: ErrorCode;
+  readonly error: SeenCode;
   /** As in the answer, up to {@link REJECT_FIELDS_MAX}; null if it had none. */
   readonly fields: FieldReasons | null;
   /** How many more invalid fields the request had. */
@@ -61,7 +61,7 @@ export interface SentReject {
   readonly key_id: string;
   readonly at: number;
   readonly status: number;
-  readonly error: ErrorCode;
+  readonly error: SeenCode;
   readonly fields: FieldReasons | null;
   readonly more_fields: number;
   readonly message: string | null;

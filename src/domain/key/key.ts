@@ -4,6 +4,7 @@
  * A key of the scope `send` stores signals, one of the scope `read` reads the feed, and neither does both.
  */
 import { DAY_MS, HOUR_MS } from "../../lib/text/time.ts";
+import type { KeyLimits } from "./limits.ts";
 
 export type KeyScope = "send" | "read";
 
@@ -46,6 +47,8 @@ export interface ApiKey {
   readonly successor_id: string | null;
   /** As it was minted; null: for ever. A rotation shortens only `expires_at`. */
   readonly lifetime_ms: number | null;
+  /** Null: nothing is limited. */
+  readonly limits: KeyLimits | null;
 }
 
 /** What decides whether a key works. */

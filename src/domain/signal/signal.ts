@@ -20,8 +20,8 @@ export const BODY_BYTES_MAX = 65_536;
 export const SYMBOL_CHARACTERS_MAX = 512;
 export const CLIENT_SIGNAL_ID_CHARACTERS_MAX = 255;
 
-const sources = ["venue_1", "venue_2", "venue_3"] as const;
-const types = ["prediction_market", "crypto", "stock"] as const;
+export const sources = ["venue_1", "venue_2", "venue_3"] as const;
+export const types = ["prediction_market", "crypto", "stock"] as const;
 const sides = ["open", "close"] as const;
 const directions = ["long", "short", "buy", "sell"] as const;
 
@@ -110,11 +110,14 @@ const known: ReadonlySet<string> = new Set(fieldNames);
 /** How many unknown names an answer lists. */
 const UNKNOWN_LISTED_MAX = 20;
 
+/** The values that a key may send, per field; null: all. */
+export type AllowedValues = Readonly<Partial<Record<keyof Signal, readonly string[] | null>>>;
+
 /**
  * Reads and validates a body. Throws `bad_request` (400) for a body that is not I-JSON, and
  * `validation_failed` (422) with all invalid fields (`SPEC.md` 7); of the unknown ones it lists the first few.
  */
-export function parseSignal(bytes: Uint8Array): Signal {
+export function parseSignal(bytes: Uint8Array, allowed: AllowedValues | null = null): Signal {
   const { members, texts } = readBody(bytes);
   const signal: Record<string, unknown> = {};
   let reasons: FieldReasons | null = null;
@@ -126,7 +129,7 @@ export function parseSignal(bytes: Uint8Array): Signal {
     let reason: string | null = null;
     if (Object.hasOwn(members, name)) {
       const value = members[name];
-      reason = check(value);
+      reason = check(value) ?? (allowed && refusalOf(value, allowed[name as keyof Signal] ?? null));
       signal[name] = value;
     } else {
       if (isRequired) reason = REQUIRED_FIELD;
@@ -142,6 +145,11 @@ export function parseSignal(bytes: Uint8Array): Signal {
   }
   for (const [name, text] of texts()) signal[name] = text;
   return signal as Signal;
+}
+
+function refusalOf(value: unknown, allowed: readonly string[] | null): string | null {
+  if (allowed === null || allowed.includes(String(value))) return null;
+  return `must be one of: ${allowed.join(", ")}; the key is limited to these`;
 }
 
 /** Whether {@link parseSignal} could have returned it: for signals that were stored. */

@@ -65,4 +65,7 @@ export interface Identity {
 }
 
 /** In whatever state the key is: `keyState` of `domain/key/key.ts` tells. */
-export interface KeyOwner extends Identity, KeyLife {}
+export interface KeyOwner extends Identity, KeyLife {
+  /** `KeyLimits` as JSON, because most keys have none; see `http/limits/key-limiter.ts`. */
+  readonly limits: string | null;
+}

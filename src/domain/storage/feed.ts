@@ -21,4 +21,6 @@ export interface Reader extends KeyLife {
   /** Null: all desks. */
   readonly deskId: number | null;
   readonly deskName: string | null;
+  /** As of a `KeyOwner`. */
+  readonly limits: string | null;
 }

@@ -1,6 +1,7 @@
 /** Desks and their keys. Every error is a `UserError`; every change is in the audit. */
 import type { Desk, DeskOverview, DeskRef } from "../desk/desk.ts";
 import type { ApiKey, KeyScope } from "../key/key.ts";
+import type { AskedLimits } from "../key/limits.ts";
 import type { Author } from "./author.ts";
 import type { Awaitable } from "./awaitable.ts";
 
@@ -68,7 +69,7 @@ export interface Keys {
     by: Author,
   ): Awaitable<{ record: ApiKey; changed: boolean }>;
   /**
-   * Mints a successor with the same desk and label, and the same lifetime unless told otherwise. The old
+   * Mints a successor with the same desk, label and limits, and the same lifetime unless told otherwise. The old
    * key expires after `overlapMs`, or at its own expiry if that is sooner. While the successor is active, rotate that
    * one; if it was revoked or has expired, the old key gets another. A desk at its limit can still rotate each key: keys in their overlap do
    * not count, and there may be as many of them as of the others.
@@ -87,6 +88,8 @@ export type NewKey = (
 ) & {
   readonly label: string | null;
   readonly expiresInMs: number | null;
+  /** For good. */
+  readonly limits?: AskedLimits | null;
 };
 
 /** A new key: the only time that its plaintext is known. */

@@ -1,5 +1,5 @@
 /** Token buckets: `perSecond` on average, and bursts. */
-import { AppError } from "../../domain/errors.ts";
+import { AppError, errorCatalogue } from "../../domain/errors.ts";
 
 const BURST_SECONDS = 2;
 
@@ -8,16 +8,22 @@ interface Bucket {
   filledAt: number;
 }
 
-/** Keeps a bucket per owner, a desk or a member. Only administrators create these, so they are few. */
+/** Keeps a bucket per owner: a desk, a member or a key with a rate of its own. Each has rows in the database, so they are few. */
 export class RateLimiter<Owner = number> {
   readonly #perSecond: number;
   readonly #burst: number;
+  readonly #message: string;
   readonly #buckets = new Map<Owner, Bucket>();
 
   /** 0 turns the limit off. */
-  constructor(perSecond: number, burst: number = perSecond * BURST_SECONDS) {
+  constructor(
+    perSecond: number,
+    burst: number = perSecond * BURST_SECONDS,
+    message: string = errorCatalogue.rate_limited.message,
+  ) {
     this.#perSecond = perSecond;
     this.#burst = burst;
+    this.#message = message;
   }
 
   /** Takes a token, or throws `rate_limited` with the seconds until the next one. `now`: milliseconds of a monotonic clock. */
@@ -34,7 +40,8 @@ export class RateLimiter<Owner = number> {
     bucket.filledAt = now;
     if (bucket.tokens < 1) {
       const waitS = (1 - bucket.tokens) / this.#perSecond;
-      throw new AppError("rate_limited", { retryAfterS: Math.max(1, Math.ceil(waitS)) });
+      const retryAfterS = Math.max(1, Math.ceil(waitS));
+      throw new AppError("rate_limited", { message: this.#message, retryAfterS });
     }
     bucket.tokens -= 1;
   }

@@ -14,10 +14,18 @@ export const KEY_VARIABLE = "SIGNALBOX_KEY";
  * Returns the command that stores a first signal. The space in front keeps the command out of the history
  * of most shells (`HISTCONTROL=ignorespace`).
  */
-export function firstSignalCommand(publicUrl: string, key: string, clientSignalId: string): string {
+export function firstSignalCommand(
+  publicUrl: string,
+  key: string,
+  clientSignalId: string,
+  {
+    source = "venue_2",
+    type = "crypto",
+  }: Partial<Record<"source" | "type", string | undefined>> = {},
+): string {
   const signal = {
-    source: "venue_2",
-    type: "crypto",
+    source,
+    type,
     symbol: "BTC/USDT",
     side: "open",
     client_signal_id: clientSignalId,

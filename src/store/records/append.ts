@@ -5,7 +5,7 @@ import { fieldNames, type Signal } from "../../domain/signal/signal.ts";
 
 /** Who has the key with the hash `$1` and the scope `$2`: a `KeyOwner` or a `Reader`. */
 export const FIND_OWNER = `SELECT api_keys.id AS "keyId", desk_id AS "deskId", name AS "deskName", expires_at, revoked_at,
-    archived_at AS desk_archived_at
+    archived_at AS desk_archived_at, limits
   FROM api_keys LEFT JOIN desks ON desks.id = desk_id WHERE key_hash = $1 AND scope = $2`;
 
 /** The {@link KeyAtWork} with the id `$1`. */

@@ -1,6 +1,7 @@
 /** How keys are read, and how many there may be. Every query has `$1`, the present, so that the pieces fit together. */
 import type { Desk } from "../../domain/desk/desk.ts";
 import type { ApiKey } from "../../domain/key/key.ts";
+import type { KeyLimits } from "../../domain/key/limits.ts";
 import { NotFoundError, UserError } from "../../lib/errors.ts";
 import type { OfDesk } from "../../domain/storage/registry.ts";
 import { deskIdOf } from "./desk-rows.ts";
@@ -23,21 +24,25 @@ export function successorId(now: string): string {
 
 const KEY_COLUMNS = `api_keys.id, api_keys.scope, desks.name AS desk, api_keys.label, api_keys.last4, api_keys.created_at,
   api_keys.expires_at, api_keys.last_used_at, api_keys.revoked_at, desks.archived_at AS desk_archived_at,
-  api_keys.lifetime_ms, ${successorId("$1")} AS successor_id`;
+  api_keys.lifetime_ms, api_keys.limits, ${successorId("$1")} AS successor_id`;
 
 /** `values`: from `$2` on. */
-export function selectKeys(
+export async function selectKeys(
   sql: Reader,
   index: string,
   condition: string,
   ...values: Value[]
 ): Promise<ApiKey[]> {
-  return sql.all(
+  const rows = await sql.all<Omit<ApiKey, "limits"> & { readonly limits: string | null }>(
     `SELECT ${KEY_COLUMNS} FROM api_keys ${index}
      LEFT JOIN desks ON desks.id = api_keys.desk_id ${condition}`,
     sql.now,
     ...values,
   );
+  return rows.map(({ limits, ...key }) => ({
+    ...key,
+    limits: limits === null ? null : (JSON.parse(limits) as KeyLimits),
+  }));
 }
 
 export async function findKey(

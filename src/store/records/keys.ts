@@ -3,6 +3,7 @@ import { ulid } from "ulid";
 import type { AuditAction } from "../../domain/audit/audit.ts";
 import { checkLabel } from "../../domain/desk/note.ts";
 import { type ApiKey, generateKey, hashKey, IN_USE_MS, keyState } from "../../domain/key/key.ts";
+import { checkLimits, describeLimits } from "../../domain/key/limits.ts";
 import { ADMIN, type Author } from "../../domain/storage/author.ts";
 import type { Keys, MintedKey, NewKey } from "../../domain/storage/registry.ts";
 import { UserError } from "../../lib/errors.ts";
@@ -32,10 +33,11 @@ export function keys(sql: Sql) {
   return {
     async mintKey(key, by = ADMIN) {
       if (key.label !== null) checkLabel(key.label);
+      const limits = checkLimits(key.limits ?? {}, key.scope);
       return sql.transaction(async (tx) => {
         const desk = key.desk === null ? null : await activeDesk(tx, key.desk);
         await requireRoom(tx, desk, { isReplacement: false });
-        return insertKey(tx, key, by, null);
+        return insertKey(tx, { ...key, limits }, by, null);
       });
     },
 
@@ -194,15 +196,21 @@ async function setSuccessor(
 
 async function insertKey(
   tx: Tx,
-  { scope, desk, label, expiresInMs }: Omit<NewKey, "scope"> & Pick<ApiKey, "scope">,
+  {
+    scope,
+    desk,
+    label,
+    expiresInMs,
+    limits,
+  }: Omit<NewKey, "scope" | "limits"> & Pick<ApiKey, "scope" | "limits">,
   by: Author,
   detail: string | null,
 ): Promise<MintedKey> {
   const key = generateKey(scope);
   const id = ulid(tx.now);
   await tx.run(
-    `INSERT INTO api_keys (id, scope, desk_id, label, key_hash, last4, created_at, expires_at, lifetime_ms)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    `INSERT INTO api_keys (id, scope, desk_id, label, key_hash, last4, created_at, expires_at, lifetime_ms, limits)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     id,
     scope,
     await deskIdOf(tx, desk),
@@ -212,9 +220,14 @@ async function insertKey(
     tx.now,
     expiresInMs === null ? null : tx.now + expiresInMs,
     expiresInMs,
+    limits && JSON.stringify(limits),
   );
   const record = await getKey(tx, id);
-  await addKeyEntry(tx, by, record, "key.created", detail ?? describeScope(record));
+  const details = [
+    detail ?? describeScope(record),
+    limits && `limited to ${describeLimits(limits)}`,
+  ];
+  await addKeyEntry(tx, by, record, "key.created", details.filter(Boolean).join("; ") || null);
   return { key, record };
 }
 

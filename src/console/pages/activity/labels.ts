@@ -1,7 +1,7 @@
 /** The words of the pages of activity. */
 import type { ActivityWidth } from "../../../domain/activity/activity.ts";
 import { meantField } from "../../../domain/error-body.ts";
-import { type ErrorCode, REQUIRED_FIELD, UNKNOWN_FIELD } from "../../../domain/errors.ts";
+import { REQUIRED_FIELD, type SeenCode, UNKNOWN_FIELD } from "../../../domain/errors.ts";
 
 /** What the chart shows, by the width of its bars, and how often a script asks for it. */
 export const spans: Record<ActivityWidth, { name: string; refreshMs: number }> = {
@@ -19,7 +19,7 @@ export const kinds = [
 export type Kind = (typeof kinds)[number]["kind"];
 
 /** What happened, and what the bot should do. */
-export const errors: Readonly<Record<ErrorCode, { name: string; remedy: string }>> = {
+export const errors: Readonly<Record<SeenCode, { name: string; remedy: string }>> = {
   bad_request: {
     name: "The body is not a valid JSON object",
     remedy: "Correct the body. Sent again unchanged, it is rejected again.",
@@ -27,6 +27,11 @@ export const errors: Readonly<Record<ErrorCode, { name: string; remedy: string }
   unauthorized: {
     name: "The key is revoked or expired",
     remedy: "Give the bot a key that works.",
+  },
+  foreign_network: {
+    name: "The key was used from outside its networks",
+    remedy:
+      "If this was your bot, create a key with its network. If not, somebody has the key: create another one, and revoke this one.",
   },
   validation_failed: {
     name: "Some fields are invalid",

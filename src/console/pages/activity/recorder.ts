@@ -75,7 +75,7 @@ export class ActivityRecorder implements RequestObserver {
     const minute = owner === null ? null : this.#minute(owner, at);
     if (minute === null) return;
     minute.rejected += 1;
-    if (error?.code === "unauthorized") minute.unauthorized += 1;
+    if (error?.seenCode === "unauthorized") minute.unauthorized += 1;
     const reason = reasonOf(error);
     // Nothing is wrong with what got 5xx, and an outage would displace what is at fault.
     if (body !== null && reason.status < 500) {

@@ -6,7 +6,7 @@ import {
   type RejectedWithBody,
   type Rejects,
 } from "../../../domain/activity/activity.ts";
-import { errorCatalogue } from "../../../domain/errors.ts";
+import { answeredCode, errorCatalogue } from "../../../domain/errors.ts";
 import { type ApiKey, keyState } from "../../../domain/key/key.ts";
 import { CopyButton, type Fact, Facts, KeyLink, KeyName, None } from "../../ui/components.tsx";
 import { useVisit } from "../../ui/context.ts";
@@ -55,7 +55,7 @@ function factsOf({ rejects, keys, narrowedTo }: RejectDetails): Fact[] {
   const { error, fields, count, firstAt, lastAt } = rejects;
   const answer = (
     <>
-      <StatusTag {...rejects} /> <code>{error}</code>
+      <StatusTag {...rejects} /> <code>{answeredCode(error)}</code>
     </>
   );
   return [
@@ -146,5 +146,5 @@ function Key({ apiKey }: { apiKey: ApiKey | undefined }): VNode {
 
 /** Null for what the answer always says. */
 function detailOf({ message }: RejectedRequest, error: Rejects["error"]): string | null {
-  return message === errorCatalogue[error].message ? null : message;
+  return message === errorCatalogue[answeredCode(error)].message ? null : message;
 }

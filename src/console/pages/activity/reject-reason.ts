@@ -1,7 +1,12 @@
 /** Why a request was rejected, as it is recorded. */
 import type { RejectReason } from "../../../domain/activity/activity.ts";
 import { REJECT_FIELDS_MAX } from "../../../domain/activity/sent.ts";
-import { type AppError, errorCatalogue, UNKNOWN_FIELD } from "../../../domain/errors.ts";
+import {
+  answeredCode,
+  type AppError,
+  errorCatalogue,
+  UNKNOWN_FIELD,
+} from "../../../domain/errors.ts";
 import { withoutSecrets } from "../../../domain/activity/secrets.ts";
 
 /** Characters of a field's name that a client made up. */
@@ -12,12 +17,12 @@ const FIELD_NAME_LOOKED_AT = 3 * FIELD_NAME_MAX;
 const KEY_LENGTH_MIN = 8;
 
 /**
- * Returns what the client was told; null is a defect of ours, which is not described. Keeps all known fields and
+ * Returns what the client was told, or what only its desk is told; null is a defect of ours, which is not described. Keeps all known fields and
  * a few unknown ones: there may be thousands, or a key as a name.
  */
 export function reasonOf(error: AppError | null): RejectReason {
-  const code = error?.code ?? "internal_error";
-  const { status } = errorCatalogue[code];
+  const code = error?.seenCode ?? "internal_error";
+  const { status } = errorCatalogue[answeredCode(code)];
   const { fields: told, unlistedFields = 0 } = error?.detail ?? {};
   if (told === undefined) return { status, error: code, fields: null, moreFields: 0 };
   const all = Object.entries(told);
@@ -32,7 +37,8 @@ export function reasonOf(error: AppError | null): RejectReason {
 
 export function messageOf(error: AppError | null): string | null {
   const { message } = errorCatalogue[error?.code ?? "internal_error"];
-  return message === null ? null : (error?.detail.message ?? message);
+  const { untold, message: told = message } = error?.detail ?? {};
+  return untold?.message ?? (message === null ? null : told);
 }
 
 /** Returns a field's name, which may be long or a key, as it is recorded. */

@@ -18,6 +18,7 @@ import {
 } from "./key-choices.ts";
 import { KeyTitle, withoutKey } from "./key-page.tsx";
 import { LastUse } from "./last-use.tsx";
+import { LimitFields } from "./limits.tsx";
 
 interface Form {
   /** What was wrong with the form; null: nothing, or it was not sent yet. */
@@ -57,6 +58,7 @@ export function NewKeyPage({ problem }: Form): VNode {
         },
         { id: "expires", label: "Expires", options: lifetimes, value: LIFETIME_DEFAULT },
       ]}
+      more={<LimitFields isInvalid={problem !== null} />}
       verb="Create the key"
       back="/keys"
     />
@@ -89,7 +91,8 @@ export function RotatePage({ apiKey, problem }: FormOfKey): VNode {
       back={`/keys/${apiKey.id}`}
     >
       <p>
-        <KeyName {...apiKey} /> gets a successor with the same label. Both work for a while, so that{" "}
+        <KeyName {...apiKey} /> gets a successor with the same label
+        {apiKey.limits !== null && " and limits"}. Both work for a while, so that{" "}
         {apiKey.scope === "read"
           ? "the reader can change over without a pause."
           : "the bot can change over without losing a signal."}{" "}

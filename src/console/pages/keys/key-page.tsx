@@ -1,5 +1,6 @@
 /** The page of one key. */
 import type { VNode } from "preact";
+import type { Rejects } from "../../../domain/activity/activity.ts";
 import type { AuditRecord } from "../../../domain/audit/audit.ts";
 import { type ApiKey, keyState, shownState } from "../../../domain/key/key.ts";
 import { AuditPhrase } from "../audit/phrase.tsx";
@@ -14,6 +15,7 @@ import { plural } from "../../../lib/text/words.ts";
 import { inTitle, shorten } from "../../ui/words.ts";
 import { LastUse, OverlapAdvice } from "./last-use.tsx";
 import { scopes } from "./key-choices.ts";
+import { ForeignUseNotice, LimitList } from "./limits.tsx";
 import { CHART, type KeyUse } from "./key-list.ts";
 import { StateTags } from "./state-tag.tsx";
 
@@ -22,6 +24,8 @@ interface KeyDetails extends KeyUse {
   readonly creator: string | null | undefined;
   /** The newest entries of the audit about it. */
   readonly records: readonly AuditRecord[];
+  /** The requests from outside its networks; undefined: there are none. */
+  readonly foreign: Rejects | undefined;
   /** Why its new label is refused; null: none was typed. */
   readonly problem: string | null;
 }
@@ -100,6 +104,7 @@ function Notices(details: KeyDetails): VNode {
   return (
     <>
       <LateUseNotice {...details} />
+      <ForeignUseNotice {...details} />
       {isExpiring && (
         <p class="notice warn">
           This key expires <PastOrFuture at={apiKey.expires_at} />. Rotate it: then both work until
@@ -143,7 +148,7 @@ function LateUseNotice({ apiKey, late }: KeyDetails): VNode | null {
 
 function factsOf(details: KeyDetails): Fact[] {
   const { apiKey } = details;
-  const { id, label, last4, last_used_at, expires_at, revoked_at } = apiKey;
+  const { id, label, last4, last_used_at, expires_at, revoked_at, limits } = apiKey;
   const end: Fact =
     revoked_at === null
       ? ["Expires", <PastOrFuture at={expires_at} />]
@@ -154,6 +159,7 @@ function factsOf(details: KeyDetails): Fact[] {
     ["State", <StateTags {...details} />],
     ["Use", scopes.find(({ value }) => value === apiKey.scope)?.name],
     ...(apiKey.scope === "send" ? factsOfSending(details) : []),
+    ...(limits === null ? [] : [["Limits", <LimitList limits={limits} />] as const]),
     ["Last used", <PastMinute at={last_used_at} />],
     ["Created", <Created {...details} />],
     end,

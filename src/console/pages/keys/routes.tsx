@@ -16,6 +16,7 @@ import {
 } from "./key-choices.ts";
 import { expiringKeys, findKey, lastDayFrom, readKeyList, readUse } from "./key-list.ts";
 import { KeyPage } from "./key-page.tsx";
+import { foreignUse, limitsIn } from "./limits.tsx";
 import type { MintedKeys } from "./minted.ts";
 import { NewKeyPage, NotRotatedPage, RevokePage, RotatePage } from "./forms.tsx";
 import { Arrival, KeyShownPage, ShownAlreadyPage } from "./key-shown.tsx";
@@ -68,7 +69,9 @@ const showKey: HandleOne = async (services, visit, apiKey, problem) => {
   const expiring = await expiringKeys(services, visit);
   const [use] = await readUse(services, visit, [apiKey], expiring);
   const creator = (await audit.creatorsOf(desk, [id])).get(id);
-  return <KeyPage {...found(use)} creator={creator} records={records} problem={problem} />;
+  const foreign = await foreignUse(services, visit, apiKey);
+  const known = { creator, records, foreign, problem };
+  return <KeyPage {...found(use)} {...known} />;
 };
 
 const rename: HandleOne = async ({ registry }, visit, { id }) => {
@@ -93,7 +96,13 @@ const create: Send = async (services, visit) => {
     visit.form.get("scope") ?? SCOPE_DEFAULT,
     "Choose what the key is for.",
   );
-  const key = { scope, desk, label: label === "" ? null : label, expiresInMs };
+  const key = {
+    scope,
+    desk,
+    label: label === "" ? null : label,
+    expiresInMs,
+    limits: limitsIn(visit.form),
+  };
   return seeOnce(services, visit, async () => ({
     minted: await services.registry.mintKey(key, authorOf(visit)),
     replaces: null,
@@ -110,7 +119,10 @@ const showOnce: HandleOne = async (services, visit, apiKey) => {
       apiKey={apiKey}
       plaintext={key}
       replaced={replaces === null ? null : await findKey(services, visit, replaces)}
-      command={firstSignalCommand(services.publicUrl, key, `first-of-${apiKey.last4}`)}
+      command={firstSignalCommand(services.publicUrl, key, `first-of-${apiKey.last4}`, {
+        source: apiKey.limits?.sources?.[0],
+        type: apiKey.limits?.types?.[0],
+      })}
     />
   );
 };
