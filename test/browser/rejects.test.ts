@@ -23,7 +23,7 @@ test("a reason is found with the filters and opened with the keyboard; its reque
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   await page.waitForURL("**/activity/rejects/*");
-  await page.getByText("must be one of: open, close").waitFor();
+  await page.getByText("← must be one of: open, close").waitFor();
   await page.getByRole("button", { name: "Copy" }).click();
   await page.getByRole("button", { name: "Copied" }).waitFor();
   expect(complaints).toEqual([]);

@@ -52,7 +52,9 @@ test("a key that was typed as a label does not get into the address", async () =
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await signedOut(page);
   const link = page.getByRole("link", { name: "Sign in" });
-  expect(await link.getAttribute("href")).toBe("/sign-in?next=%2Fkeys%2Fnew%3Fexpires%3Dnever");
+  expect(await link.getAttribute("href")).toBe(
+    "/sign-in?next=%2Fkeys%2Fnew%3Fscope%3Dsend%26expires%3Dnever",
+  );
 });
 
 test("signing out in one tab hides the desk's data in the others, in their menus, too", async () => {

@@ -162,7 +162,7 @@ function patroniConfig(host: Host, all: readonly Host[], folder: string): object
         synchronous_mode_strict: true,
         postgresql: {
           use_pg_rewind: true,
-          parameters: { max_connections: 60, wal_retrieve_retry_interval: "500ms" },
+          parameters: { max_connections: 60 },
         },
       },
       initdb: [{ encoding: "UTF8" }, "data-checksums"],
