@@ -8,6 +8,8 @@ export const auditPhrases = {
   "desk.passkeys_required": "required passkeys of the desk's members",
   "desk.passkeys_optional": "allowed the desk's members passwords",
   "desk.keys_limited": "set the limit on active keys",
+  "desk.notices_added": "added a place for notices",
+  "desk.notices_removed": "removed a place for notices",
   "desk.renamed": "renamed the desk",
   "desk.archived": "archived the desk",
   "desk.unarchived": "brought the desk back from the archive",

@@ -21,12 +21,8 @@ export interface Places {
   findPlace(id: string, of?: OfDesk): Awaitable<NoticePlace | null>;
   /** Refused if the desk has `PLACES_MAX`. A member may name only addresses of the desk's members for e-mail. */
   addPlace(place: NewPlace, by: Author): Awaitable<NoticePlace>;
-  /** Forgets its secrets, and what waits for it. Idempotent. */
-  removePlace(
-    id: string,
-    of: OfDesk,
-    by: Author,
-  ): Awaitable<{ record: NoticePlace; changed: boolean }>;
+  /** Forgets its secrets, and what waits for it. Throws `NotFoundError` as {@link findPlace} returns null. */
+  removePlace(id: string, of: OfDesk, by: Author): Awaitable<NoticePlace>;
 }
 
 export interface NewPlace {
@@ -41,6 +37,7 @@ export interface NewPlace {
 
 /** A place as its sender needs it. */
 export interface SealedPlace extends NoticePlace {
+  readonly deskId: number | null;
   readonly sealed: Uint8Array | null;
 }
 
@@ -54,7 +51,7 @@ export interface Deliveries {
   enqueue(notice: Notice): Awaitable<number>;
   /** Queues a test for one place, which is not tried again. Returns the delivery's id. */
   enqueueTest(placeId: string, notice: Omit<Notice, "kind">): Awaitable<string>;
-  /** Those whose time has come, the oldest first. */
+  /** Of each place, the oldest one whose time has come. */
   due(limit: number): Awaitable<DueDelivery[]>;
   /** Records an attempt. `retryAt`: null if it was the last one. */
   settle(id: string, outcome: Outcome): Awaitable<void>;
