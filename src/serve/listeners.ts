@@ -192,6 +192,7 @@ export async function startConsole(
     connectionsTotal: connections.total,
     stopTimeoutMs,
     logLevel: log.level,
+    notices: config.notices,
   };
   const console = await ConsoleThread.start(options, log, recorder);
   console.watch(() => storage.queue.outage);

@@ -9,6 +9,7 @@ import { type Address, hostOf, isLoopbackHost, parseAddress } from "../../http/a
 import type { CertificateFiles } from "../../http/tls.ts";
 import { refuseStore } from "../../cli/folder-only.ts";
 import { refuseIdle } from "../../cli/setting.ts";
+import { type MailAccount, readSmtpUrl } from "../../notices/settings.ts";
 import { ACME_LISTEN, isOn, type ServeOptions } from "./settings.ts";
 
 /** Throws `UsageError` for settings that make no sense together. */
@@ -68,6 +69,7 @@ export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
             keep: options.backupKeep,
             command: options.backupCommand ?? null,
           },
+    notices: { allow: options.notifyAllow, mail: readMail(options, serve) },
     externalCheckpoints: isOn("externalCheckpoints", serve),
     quickstart: isOn("quickstart", serve),
   };
@@ -110,6 +112,18 @@ function readAcme(options: ServeOptions, serve: Command): AcmePlan | null {
     caFile: acmeCa ?? null,
     httpListen: acmeHttpListen,
   };
+}
+
+/** Null without `--smtp-url`. Throws `UsageError`. */
+function readMail({ smtpUrl, smtpFrom }: ServeOptions, serve: Command): MailAccount | null {
+  if (smtpUrl === undefined) {
+    refuseIdle(["smtpFrom"], serve, "a mail server: add --smtp-url URL");
+    return null;
+  }
+  if (smtpFrom !== undefined) return { url: readSmtpUrl(smtpUrl), from: smtpFrom };
+  throw new UsageError(
+    "--smtp-url needs the address that e-mail is from: add --smtp-from ADDRESS (SIGNALBOX_SMTP_FROM).",
+  );
 }
 
 /** Throws `UsageError` for a public URL whose host the certificate would lack. `urls`: by their flags. */

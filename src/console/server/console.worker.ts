@@ -24,6 +24,7 @@ import { Listener, type ListenerState } from "../../http/listener.ts";
 import { RefusalLog } from "../../http/limits/refusal-log.ts";
 import { type Certificate, missingNames } from "../../http/tls.ts";
 import { clientAddresses, TrustedProxies, transportPolicy } from "../../http/transport.ts";
+import { startNotices } from "../../notices/start.ts";
 import { openConsoleStorage } from "../../store/open.ts";
 
 declare const self: Worker;
@@ -106,7 +107,17 @@ async function serve(options: ConsoleOptions): Promise<Running> {
   const isTls = options.certificate !== null;
   const ownUrl = () =>
     consoleUrl ?? `${isTls ? "https" : "http"}://${formatAddress(listener.address)}`;
-  const services = createServices(storage, options.publicUrl, ownUrl, log);
+  const notices = startNotices({
+    storage,
+    where: options.storage,
+    settings: options.notices,
+    ownUrl,
+    now: Date.now,
+    log,
+  });
+  opened.defer(() => notices.stop());
+  const { notifier } = notices;
+  const services = createServices(storage, { notifier, publicUrl: options.publicUrl, ownUrl, log });
   const trustedProxies = new TrustedProxies(options.trustedProxies);
   let { certificate } = options;
   const isInCertificate = (name: string): boolean =>
@@ -145,9 +156,10 @@ async function serve(options: ConsoleOptions): Promise<Running> {
 
 function createServices(
   storage: ConsoleStorage,
-  publicUrl: string,
-  ownUrl: () => string,
-  log: Logger,
+  {
+    ownUrl,
+    ...shared
+  }: Pick<ConsoleServices, "notifier" | "publicUrl" | "log"> & { ownUrl: () => string },
 ): ConsoleServices {
   const ownOrigin = () => new URL(ownUrl()).origin;
   return {
@@ -158,16 +170,15 @@ function createServices(
         : null,
     ),
     throttle: new SignInThrottle(storage.deviceSecret, storage.attempts),
-    failedSignIns: new FailedSignIns(log),
+    failedSignIns: new FailedSignIns(shared.log),
     ceremonies: new PasskeyCeremonies({ ...storage, ownOrigin }),
     minted: new MintedKeys(storage.notes),
     outage: () => outage,
     links: new SentForms(storage.notes, LINK_KNOWN_MS),
     exports: new ExportSlots(),
     ownOrigin,
-    publicUrl,
     now: Date.now,
-    log,
+    ...shared,
   };
 }
 

@@ -8,6 +8,7 @@ import { UserError } from "../../lib/errors.ts";
 import type { Outage } from "../../domain/storage/append.ts";
 import { type Address, PortInUseError } from "../../http/address.ts";
 import type { Certificate } from "../../http/tls.ts";
+import type { NoticeSettings } from "../../notices/settings.ts";
 import { workerUrl } from "../../lib/workers.ts";
 import type { ActivityRecorder } from "../pages/activity/recorder.ts";
 
@@ -26,6 +27,7 @@ export interface ConsoleOptions {
   readonly connectionsTotal: number;
   readonly stopTimeoutMs: number;
   readonly logLevel: string;
+  readonly notices: NoticeSettings;
 }
 
 export type ToConsole =

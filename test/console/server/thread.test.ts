@@ -23,6 +23,7 @@ test("a console that crashes is started again, at the same address", async () =>
     storage,
     consoleUrl: null,
     publicUrl: "http://127.0.0.1:8080",
+    notices: { allow: [], mail: null },
     certificate: null,
     trustedProxies: [],
     connectionsMax: 10,
