@@ -38,7 +38,9 @@ CREATE TABLE desks (
   archived_at          bigint,              -- ms; its keys and members are refused since then
   differing_duplicates bigint  NOT NULL DEFAULT 0, -- duplicates that differed from their original
   passkeys_required    integer NOT NULL DEFAULT 0, -- 1: its members sign in with passkeys only
-  keys_max             integer NOT NULL DEFAULT 100 -- limit on active keys; those in the overlap of a rotation do not count
+  keys_max             integer NOT NULL DEFAULT 100, -- limit on active keys; those in the overlap of a rotation do not count
+  silence_ms           bigint,              -- ms; after so long without a signal its people get a notice; NULL: three times its usual interval
+  silence_hours        text    COLLATE "C"  -- JSON: the hours in which they do, see src/domain/desk/silence.ts; NULL: always
 );
 
 -- The keys that authenticate desks and readers. Rows are never deleted: signals refer to them.
@@ -270,6 +272,9 @@ CREATE TABLE counts (
   last_at      bigint NOT NULL, -- ms, the newest request
   PRIMARY KEY (desk_id, reason_id, width_ms, start, key_id)
 );
+
+-- Keys that have ended and are still used, which are few, of all desks.
+CREATE INDEX counts_unauthorized ON counts (width_ms, start) WHERE unauthorized > 0;
 
 -- The first and the latest rejected requests of each key and reason. Each key and desk keeps its most recent reasons.
 CREATE TABLE rejects (

@@ -10,7 +10,9 @@ CREATE TABLE desks (
   archived_at          INTEGER,             -- ms; its keys and members are refused since then
   differing_duplicates INTEGER NOT NULL DEFAULT 0, -- duplicates that differed from their original
   passkeys_required    INTEGER NOT NULL DEFAULT 0, -- 1: its members sign in with passkeys only
-  keys_max             INTEGER NOT NULL DEFAULT 100 -- limit on active keys; those in the overlap of a rotation do not count
+  keys_max             INTEGER NOT NULL DEFAULT 100, -- limit on active keys; those in the overlap of a rotation do not count
+  silence_ms           INTEGER,             -- ms; after so long without a signal its people get a notice; NULL: three times its usual interval
+  silence_hours        TEXT                 -- JSON: the hours in which they do, see src/domain/desk/silence.ts; NULL: always
 ) STRICT;
 
 -- The keys that authenticate desks and readers. Rows are never deleted: signals refer to them.

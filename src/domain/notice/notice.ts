@@ -28,6 +28,20 @@ export function kindsFor(audience: "desks" | "operator"): NoticeKind[] {
   return all.filter((kind) => [audience, "both"].includes(noticeKinds[kind].audience));
 }
 
+/** Those about which the checks of `src/checks/` decide. */
+export type CheckKind = "backup" | "certificate" | "disk" | "clock";
+
+/** What a check found. */
+export interface CheckFinding {
+  /** Of the check. */
+  readonly name: string;
+  readonly notice: CheckKind;
+  readonly isOk: boolean;
+  readonly sentence: string;
+  /** What to do; null if the sentence says it. */
+  readonly next: string | null;
+}
+
 /** `once`: about something that has no end, such as a key that was minted. */
 export type NoticePhase = "begins" | "ends" | "reminder" | "once";
 

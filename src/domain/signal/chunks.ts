@@ -43,6 +43,15 @@ export async function* readChunks(
   }
 }
 
+/** The newest signals of all desks. */
+export async function newestSignals(
+  reader: Pick<SignalReader, "list">,
+  limit: number,
+): Promise<readonly StoredSignal[]> {
+  const query = { deskId: null, filter: everySignal, order: "newest", limit } as const;
+  return (await reader.list(query)).signals;
+}
+
 /** The newest signal of a desk, or of all (null), before an id if one is given; null if there is none. */
 export async function newestSignal(
   reader: Pick<SignalReader, "list">,

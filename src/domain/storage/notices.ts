@@ -1,5 +1,6 @@
 /** Where notices go, the queue of those that are not delivered yet, and which troubles last. */
 import type { DeskRef } from "../desk/desk.ts";
+import type { SilenceRule } from "../desk/silence.ts";
 import type {
   DeliveryRecord,
   DestinationKind,
@@ -11,7 +12,7 @@ import type { Author } from "./author.ts";
 import type { Awaitable } from "./awaitable.ts";
 import type { OfDesk } from "./registry.ts";
 
-export type Notices = Places & Deliveries & Troubles;
+export type Notices = Places & Deliveries & Troubles & Watching;
 
 /** Errors are `UserError`s; every change is in the audit. */
 export interface Places {
@@ -99,6 +100,27 @@ export interface Troubles {
   /** Adds it, or replaces the one with the same kind, desk and subject. */
   saveTrouble(trouble: Trouble): Awaitable<void>;
   endTrouble(trouble: Pick<Trouble, "kind" | "deskId" | "subject">): Awaitable<void>;
+}
+
+/** A desk that has a place for notices and is not archived. */
+export interface WatchedDesk {
+  readonly id: number;
+  readonly name: string;
+  readonly differing_duplicates: number;
+  readonly silence: SilenceRule;
+}
+
+export interface Watched {
+  /** Whether the operator has a place. */
+  readonly hasOperator: boolean;
+  readonly desks: readonly WatchedDesk[];
+}
+
+/** What is looked at every few seconds, for all desks at once. */
+export interface Watching {
+  watched(): Awaitable<Watched>;
+  /** When the newest signal of each desk was stored, epoch milliseconds. Leaves out those that have none. */
+  newestSignals(deskIds: readonly number[]): Awaitable<{ deskId: number; at: number }[]>;
 }
 
 /** Of a desk, and of the operator. */

@@ -5,6 +5,7 @@ import { keys } from "./keys.ts";
 import { members } from "./members.ts";
 import { deliveries, troubles } from "./notices/deliveries.ts";
 import { places } from "./notices/places.ts";
+import { watching } from "./notices/watched.ts";
 import { passkeys } from "./passkeys.ts";
 import type { Sql } from "./sql.ts";
 
@@ -16,6 +17,6 @@ export function records(sql: Sql) {
     members: members(sql),
     passkeys: passkeys(sql),
     audit: audit(sql),
-    notices: { ...places(sql), ...deliveries(sql), ...troubles(sql) },
+    notices: { ...places(sql), ...deliveries(sql), ...troubles(sql), ...watching(sql) },
   };
 }

@@ -18,7 +18,7 @@ import { change, reading } from "../sql.ts";
 export const ACTIVITY_NAME = "signalbox-activity.db";
 
 /** Raise it with each change of `activity.sql`. */
-const VERSION = 7;
+const VERSION = 8;
 /** The file's lock is tried again with each batch: the thread has other things to do. */
 const LOCK_WAIT_MS = 100;
 
@@ -91,7 +91,7 @@ function attachUnwritten(db: Database): void {
   db.run(`PRAGMA busy_timeout = ${LOCK_WAIT_MS}`);
   db.run("PRAGMA temp_store = MEMORY");
   db.run("ATTACH ':memory:' AS unwritten");
-  db.run(activitySql.replaceAll("CREATE TABLE ", "CREATE TABLE unwritten."));
+  db.run(activitySql.replaceAll(/CREATE (?:TABLE|INDEX) /g, "$&unwritten."));
   for (const table of tables) {
     db.run(`CREATE TEMP VIEW ${table} AS
       SELECT * FROM main.${table} UNION ALL SELECT * FROM unwritten.${table}`);
