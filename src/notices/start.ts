@@ -1,18 +1,21 @@
 /** Puts the parts of notices together, for the console's thread. */
+import { hostname } from "node:os";
 import type { Logger } from "pino";
-import type { Notify } from "../domain/notice/notice.ts";
 import type { Notifier } from "../domain/notice/notifier.ts";
 import type { ConsoleStorage } from "../domain/storage/storage.ts";
 import { messageOf } from "../lib/errors.ts";
+import { isStoreUrl } from "../lib/place.ts";
 import { writeAllowed } from "./allow.ts";
 import { addPlace, testPlace } from "./notifier.ts";
 import { type SecretBox, secretBoxOf } from "./secrets.ts";
 import { mailer } from "./send/mail.ts";
 import type { NoticeSettings } from "./settings.ts";
 import { Sender } from "./sender.ts";
+import { startWatch } from "./watch/loop.ts";
+import type { Sources } from "./watch/row.ts";
 
 interface StartOptions {
-  readonly storage: Pick<ConsoleStorage, "notices" | "notes">;
+  readonly storage: Pick<ConsoleStorage, "notices" | "notes" | "activity" | "audit" | "registry">;
   /** As `store/open.ts` takes it. */
   readonly where: string;
   readonly settings: NoticeSettings;
@@ -20,11 +23,13 @@ interface StartOptions {
   readonly ownUrl: () => string;
   readonly now: () => number;
   readonly log: Logger;
+  /** Null while signals are stored. */
+  readonly outage: Sources["outage"];
+  readonly findings: Sources["findings"];
 }
 
 export interface RunningNotices {
   readonly notifier: Notifier;
-  readonly notify: Notify;
   readonly stop: () => Promise<void>;
 }
 
@@ -32,6 +37,8 @@ export function startNotices({
   storage,
   where,
   settings,
+  outage,
+  findings,
   ...options
 }: StartOptions): RunningNotices {
   const { notices, notes } = storage;
@@ -41,6 +48,19 @@ export function startNotices({
   const sender = new Sender({ notices, notes, context: { allow, secrets, sendMail }, ...options });
   sender.start();
   void warnOfSecrets(storage, secrets, options.log);
+  const { now, log } = options;
+  const stopWatch = startWatch(
+    {
+      ...storage,
+      notify: (notice) => sender.notify(notice),
+      outage,
+      findings,
+      node: isStoreUrl(where) ? hostname() : "",
+      now,
+    },
+    () => sender.hasTurn,
+    log,
+  );
   return {
     notifier: {
       allowedHosts: allow.map(writeAllowed),
@@ -49,8 +69,10 @@ export function startNotices({
         addPlace(notices, secrets, request, by, by.memberId === null ? null : allow),
       test: (placeId) => testPlace(notices, placeId),
     },
-    notify: (notice) => sender.notify(notice),
-    stop: () => sender.stop(),
+    stop: async () => {
+      await stopWatch();
+      await sender.stop();
+    },
   };
 }
 

@@ -14,6 +14,7 @@ import { readingTests } from "../storage/reading.ts";
 import { sessionsTests } from "../storage/sessions.ts";
 import { sharedTests } from "../storage/shared/notes.ts";
 import { storingTests } from "../storage/storing.ts";
+import { troublesTests } from "../notices/_troubles.ts";
 import { type Subject, use } from "../storage/start.ts";
 
 export function testStorage(name: string, subject: Subject): void {
@@ -33,5 +34,6 @@ export function testStorage(name: string, subject: Subject): void {
     describe("notes and attempts", sharedTests);
     describe("the audit", auditTests);
     describe("activity", activityTests);
+    describe("troubles", troublesTests);
   });
 }
