@@ -5,6 +5,7 @@ import { activityRoutes } from "../pages/activity/page.tsx";
 import { auditRoutes } from "../pages/audit/page.tsx";
 import { keyRoutes } from "../pages/keys/routes.tsx";
 import { memberRoutes } from "../pages/members/page.tsx";
+import { noticeRoutes } from "../pages/notices/routes.tsx";
 import { joinRoutes } from "../pages/sign-in/join.tsx";
 import { signInRoutes } from "../pages/sign-in/sign-in.tsx";
 import { signalRoutes } from "../pages/signals/routes.tsx";
@@ -22,6 +23,7 @@ export const allRoutes: readonly Route[] = [
   ...differingRoutes,
   ...keyRoutes,
   ...memberRoutes,
+  ...noticeRoutes,
   ...auditRoutes,
   ...accountRoutes,
 ];

@@ -27,6 +27,7 @@ export function FormPage({
   isSentOnce = false,
   ways,
   label,
+  more,
   children,
   ...end
 }: Pick<Frame, "title" | "up"> &
@@ -41,6 +42,8 @@ export function FormPage({
     ways?: Ways;
     /** Of the field for the password that confirms. */
     label?: string;
+    /** Below the fields. */
+    more?: ComponentChildren;
     /** Above the form. */
     children?: ComponentChildren;
   }): VNode {
@@ -63,6 +66,7 @@ export function FormPage({
             aria-invalid={isInvalid}
           />
         ))}
+        {more}
         {ways === undefined ? (
           <Buttons {...end} />
         ) : (
