@@ -39,7 +39,9 @@ CREATE TABLE desks (
   differing_duplicates bigint  NOT NULL DEFAULT 0, -- duplicates that differed from their original
   passkeys_required    integer NOT NULL DEFAULT 0, -- 1: its members sign in with passkeys only
   keeps_sent           integer NOT NULL DEFAULT 1, -- 0: what rejected requests and differing duplicates sent is not kept
-  keys_max             integer NOT NULL DEFAULT 100 -- limit on active keys; those in the overlap of a rotation do not count
+  keys_max             integer NOT NULL DEFAULT 100, -- limit on active keys; those in the overlap of a rotation do not count
+  silence_ms           bigint,              -- ms; after so long without a signal its people get a notice; NULL: three times its usual interval
+  silence_hours        text    COLLATE "C"  -- JSON: the hours in which they do, see src/domain/desk/silence.ts; NULL: always
 );
 
 -- The keys that authenticate desks and readers. Rows are never deleted: signals refer to them.
@@ -176,6 +178,50 @@ CREATE INDEX audit_member ON audit (desk_id, action, member_id, id);
 CREATE INDEX audit_key ON audit (key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX audit_signed_in ON audit (member_id, at) WHERE action = 'member.signed_in';
 
+-- Where notices go. A removed place keeps its row.
+CREATE TABLE notice_places (
+  id          text    COLLATE "C" NOT NULL PRIMARY KEY, -- ULID
+  desk_id     integer REFERENCES desks (id), -- NULL: the operator's
+  destination text    COLLATE "C" NOT NULL CHECK (destination IN ('webhook', 'ntfy', 'email', 'slack', 'discord', 'mattermost')),
+  shown       text    COLLATE "C" NOT NULL, -- what people are shown: an e-mail address, or the host and the end of the URL
+  sealed      bytea,               -- URL, token and secret: AES-256-GCM with a key that is not in the database; NULL for e-mail, and removed
+  kinds       text    COLLATE "C", -- JSON array: which notices; NULL: all
+  by_admin    integer NOT NULL,    -- 1: added by an administrator on the command line
+  suppressed  bigint  NOT NULL DEFAULT 0, -- notices beyond the limit per hour, until one says how many
+  created_at  bigint  NOT NULL,    -- ms
+  removed_at  bigint               -- ms; nothing is sent there since then
+);
+
+CREATE INDEX notice_places_desk ON notice_places (desk_id, id);
+
+-- Notices on their way to a place, and the latest that arrived or failed.
+CREATE TABLE notice_deliveries (
+  id         text    COLLATE "C" NOT NULL PRIMARY KEY, -- ULID; receivers get it as the message's id, with each attempt
+  place_id   text    COLLATE "C" NOT NULL REFERENCES notice_places (id),
+  notice     text    COLLATE "C" NOT NULL, -- JSON: see src/domain/notice/notice.ts
+  is_test    integer NOT NULL, -- 1: somebody waits for its outcome; it is tried once
+  created_at bigint  NOT NULL, -- ms
+  due_at     bigint,           -- ms; when it is tried next; NULL: it arrived or was given up
+  attempts   integer NOT NULL DEFAULT 0,
+  tried_at   bigint,           -- ms
+  arrived_at bigint,           -- ms
+  answer     text    COLLATE "C" -- to the last attempt, or why there was none
+);
+
+CREATE INDEX notice_deliveries_due ON notice_deliveries (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX notice_deliveries_place ON notice_deliveries (place_id, id);
+
+-- Troubles that people were told of and that last.
+CREATE TABLE notice_troubles (
+  name     text    COLLATE "C" NOT NULL PRIMARY KEY, -- kind, desk and subject
+  kind     text    COLLATE "C" NOT NULL,
+  desk_id  integer REFERENCES desks (id), -- NULL: the operator's
+  subject  text    COLLATE "C" NOT NULL,
+  began_at bigint  NOT NULL, -- ms
+  told_at  bigint  NOT NULL, -- ms; when the last notice about it was queued
+  count    bigint  NOT NULL  -- what happened since, for kinds that count
+);
+
 -- Who is signed in to the console. A restore does not end them: see docs/scale.md.
 CREATE TABLE sessions (
   id            text   COLLATE "C" NOT NULL PRIMARY KEY, -- SHA-256 of the token in the cookie, hexadecimal
@@ -230,6 +276,9 @@ CREATE TABLE counts (
   last_at      bigint NOT NULL, -- ms, the newest request
   PRIMARY KEY (desk_id, reason_id, width_ms, start, key_id)
 );
+
+-- Keys that have ended and are still used, which are few, of all desks.
+CREATE INDEX counts_unauthorized ON counts (width_ms, start) WHERE unauthorized > 0;
 
 -- The first and the latest rejected requests of each key and reason. Each key and desk keeps its most recent reasons.
 CREATE TABLE rejects (

@@ -11,7 +11,9 @@ CREATE TABLE desks (
   differing_duplicates INTEGER NOT NULL DEFAULT 0, -- duplicates that differed from their original
   passkeys_required    INTEGER NOT NULL DEFAULT 0, -- 1: its members sign in with passkeys only
   keeps_sent           INTEGER NOT NULL DEFAULT 1, -- 0: what rejected requests and differing duplicates sent is not kept
-  keys_max             INTEGER NOT NULL DEFAULT 100 -- limit on active keys; those in the overlap of a rotation do not count
+  keys_max             INTEGER NOT NULL DEFAULT 100, -- limit on active keys; those in the overlap of a rotation do not count
+  silence_ms           INTEGER,             -- ms; after so long without a signal its people get a notice; NULL: three times its usual interval
+  silence_hours        TEXT                 -- JSON: the hours in which they do, see src/domain/desk/silence.ts; NULL: always
 ) STRICT;
 
 -- The keys that authenticate desks and readers. Rows are never deleted: signals refer to them.
@@ -136,3 +138,47 @@ CREATE INDEX audit_action ON audit (desk_id, action);
 CREATE INDEX audit_member ON audit (desk_id, action, member_id);
 CREATE INDEX audit_key ON audit (key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX audit_signed_in ON audit (member_id, at) WHERE action = 'member.signed_in';
+
+-- Where notices go. A removed place keeps its row: a restore of a backup must not bring it back.
+CREATE TABLE notice_places (
+  id          TEXT    NOT NULL PRIMARY KEY, -- ULID
+  desk_id     INTEGER REFERENCES desks (id), -- NULL: the operator's
+  destination TEXT    NOT NULL CHECK (destination IN ('webhook', 'ntfy', 'email', 'slack', 'discord', 'mattermost')),
+  shown       TEXT    NOT NULL,    -- what people are shown: an e-mail address, or the host and the end of the URL
+  sealed      BLOB,                -- URL, token and secret: AES-256-GCM with a key that is not in the database; NULL for e-mail, and removed
+  kinds       TEXT,                -- JSON array: which notices; NULL: all
+  by_admin    INTEGER NOT NULL,    -- 1: added by an administrator on the command line
+  suppressed  INTEGER NOT NULL DEFAULT 0, -- notices beyond the limit per hour, until one says how many
+  created_at  INTEGER NOT NULL,    -- ms
+  removed_at  INTEGER              -- ms; nothing is sent there since then
+) STRICT;
+
+CREATE INDEX notice_places_desk ON notice_places (desk_id, id);
+
+-- Notices on their way to a place, and the latest that arrived or failed.
+CREATE TABLE notice_deliveries (
+  id         TEXT    NOT NULL PRIMARY KEY, -- ULID; receivers get it as the message's id, with each attempt
+  place_id   TEXT    NOT NULL REFERENCES notice_places (id),
+  notice     TEXT    NOT NULL, -- JSON: see src/domain/notice/notice.ts
+  is_test    INTEGER NOT NULL, -- 1: somebody waits for its outcome; it is tried once
+  created_at INTEGER NOT NULL, -- ms
+  due_at     INTEGER,          -- ms; when it is tried next; NULL: it arrived or was given up
+  attempts   INTEGER NOT NULL DEFAULT 0,
+  tried_at   INTEGER,          -- ms
+  arrived_at INTEGER,          -- ms
+  answer     TEXT              -- to the last attempt, or why there was none
+) STRICT;
+
+CREATE INDEX notice_deliveries_due ON notice_deliveries (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX notice_deliveries_place ON notice_deliveries (place_id, id);
+
+-- Troubles that people were told of and that last.
+CREATE TABLE notice_troubles (
+  name     TEXT    NOT NULL PRIMARY KEY, -- kind, desk and subject
+  kind     TEXT    NOT NULL,
+  desk_id  INTEGER REFERENCES desks (id), -- NULL: the operator's
+  subject  TEXT    NOT NULL,
+  began_at INTEGER NOT NULL, -- ms
+  told_at  INTEGER NOT NULL, -- ms; when the last notice about it was queued
+  count    INTEGER NOT NULL  -- what happened since, for kinds that count
+) STRICT;

@@ -9,10 +9,10 @@ import { bundle } from "../build.ts";
 const PAGE = "THIRD-PARTY.md";
 
 /** SPDX names of licences that ask for no more than their text and notices, which the page has. */
-const allowed = new Set(["0BSD", "Apache-2.0", "BSD-3-Clause", "ISC", "MIT", "Unlicense"]);
+const allowed = new Set(["0BSD", "Apache-2.0", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "Unlicense"]);
 
 /** Packages that declare a licence but publish no text of it. The Unlicense of `postgres` asks for none. */
-const withoutText = new Set(["@bomb.sh/tab", "postgres"]);
+const withoutText = new Set(["@bomb.sh/tab", "postgres", "standardwebhooks"]);
 
 export interface Package {
   readonly name: string;

@@ -3,8 +3,6 @@ import ms from "ms";
 import { idsAheadMs } from "../domain/signal/id.ts";
 import { DAY_MS, MINUTE_MS, SECOND_MS } from "../lib/text/time.ts";
 import { plural } from "../lib/text/words.ts";
-import { everySignal } from "../domain/signal/stored-signal.ts";
-import { inspectStorage } from "../store/open.ts";
 import { median } from "./disk.ts";
 import { type Context, type Finding, ok, warning } from "./finding.ts";
 
@@ -15,8 +13,9 @@ const AHEAD_MS_MAX = 2_000;
 const BEHIND_MS_MAX = 60_000;
 
 /** Ids go on from the greatest when the clock has stepped back. */
-export async function checkIds({ stored, now }: Context): Promise<Finding> {
-  const ahead = idsAheadMs((await stored()).newestId, now);
+export async function checkIds({ newest, now }: Context): Promise<Finding> {
+  const [last] = await newest(1);
+  const ahead = last === undefined ? null : idsAheadMs(last.id, now);
   if (ahead === null) return ok("The newest signal's id is not ahead of this machine's clock.");
   return warning(
     `The newest signal's id is ${describeSpan(ahead)} ahead of this machine's clock, which was ahead itself, or is behind now.`,
@@ -25,11 +24,8 @@ export async function checkIds({ stored, now }: Context): Promise<Finding> {
 }
 
 /** The median, because some bots have a wrong clock or send late. */
-export async function checkClock({ dataDir, now }: Context): Promise<Finding> {
-  const query = { deskId: null, filter: everySignal, order: "newest", limit: CLOCKS_MAX } as const;
-  const newest = await inspectStorage(dataDir, ({ signals }) => signals.list(query));
-  const signals = newest?.signals ?? [];
-  const timed = signals.flatMap(({ signal_time: sentAt, received_at, key_id }) =>
+export async function checkClock({ newest, now }: Context): Promise<Finding> {
+  const timed = (await newest(CLOCKS_MAX)).flatMap(({ signal_time: sentAt, received_at, key_id }) =>
     sentAt == null || received_at < now - DAY_MS ? [] : [{ sentAt, received_at, key_id }],
   );
   if (timed.length === 0)

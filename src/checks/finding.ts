@@ -1,5 +1,6 @@
 /** What a check is given, and what it finds. */
 import type { ServeConfig } from "../serve/config.ts";
+import type { StoredSignal } from "../domain/signal/stored-signal.ts";
 import type { Awaitable } from "../domain/storage/awaitable.ts";
 import type { DatabaseFiles } from "../domain/storage/files.ts";
 import type { ServerStatus } from "../ops/server.ts";
@@ -31,6 +32,8 @@ export interface Context {
   /** A command with the program and the folder, as it is typed. */
   readonly toType: (command: string) => string;
   readonly explain: (error: unknown) => string;
+  /** The newest signals of all desks; none without a database. */
+  readonly newest: (limit: number) => Promise<readonly StoredSignal[]>;
   /** Throws `UserError`. */
   readonly stored: () => Promise<Stored>;
   /** Throws `UserError` with what `serve` would say. */

@@ -1,6 +1,7 @@
 /**
  * Every check, once: `/readyz`, `status` and `doctor` choose from this table, and say the same of what they find.
  */
+import type { CheckFinding, CheckKind } from "../domain/notice/notice.ts";
 import { messageOf } from "../lib/errors.ts";
 import { SECOND_MS } from "../lib/text/time.ts";
 import type { ServerStatus } from "../ops/server.ts";
@@ -19,11 +20,13 @@ import {
   checkWriter,
 } from "./server.ts";
 
-type Use = "readyz" | "status" | "doctor";
+type Use = "readyz" | "status" | "doctor" | "notices";
 
 export interface Row {
   readonly name: string;
-  readonly usedBy: readonly Use[];
+  readonly usedBy: readonly Exclude<Use, "notices">[];
+  /** About what the operator gets a notice. */
+  readonly notice?: CheckKind;
   readonly check: Check;
 }
 
@@ -35,25 +38,25 @@ const doctor = ["doctor"] as const;
 const table: readonly Row[] = [
   { name: "server", usedBy: commands, check: checkServer },
   { name: "writer", usedBy: everywhere, check: checkWriter },
-  { name: "signals", usedBy: commands, check: checkSignals },
-  { name: "disk", usedBy: everywhere, check: checkSpace },
+  { name: "signals", usedBy: commands, notice: "damaged", check: checkSignals },
+  { name: "disk", usedBy: everywhere, notice: "disk", check: checkSpace },
   { name: "file system", usedBy: doctor, check: checkFileSystem },
   { name: "fsync", usedBy: doctor, check: checkFsync },
   { name: "permissions", usedBy: doctor, check: checkPermissions },
   { name: "database", usedBy: doctor, check: checkDatabase },
   { name: "log", usedBy: doctor, check: checkLog },
-  { name: "clock", usedBy: doctor, check: checkClock },
-  { name: "ids", usedBy: commands, check: checkIds },
+  { name: "clock", usedBy: doctor, notice: "clock", check: checkClock },
+  { name: "ids", usedBy: commands, notice: "clock", check: checkIds },
   { name: "replication", usedBy: commands, check: checkReplication },
-  { name: "certificate", usedBy: everywhere, check: checkCertificate },
+  { name: "certificate", usedBy: everywhere, notice: "certificate", check: checkCertificate },
   { name: "console", usedBy: everywhere, check: checkConsole },
   { name: "descriptors", usedBy: doctor, check: checkDescriptors },
   { name: "desks", usedBy: commands, check: checkDesks },
   { name: "keys", usedBy: commands, check: checkKeys },
-  { name: "backups", usedBy: commands, check: checkBackups },
-  { name: "backup disk", usedBy: commands, check: checkBackupDisk },
+  { name: "backups", usedBy: commands, notice: "backup", check: checkBackups },
+  { name: "backup disk", usedBy: commands, notice: "disk", check: checkBackupDisk },
   { name: "backup folder", usedBy: commands, check: checkBackupFolder },
-  { name: "backup drill", usedBy: commands, check: checkDrill },
+  { name: "backup drill", usedBy: commands, notice: "backup", check: checkDrill },
   // Looks at the folder of the backups, too.
   { name: "configuration", usedBy: doctor, check: checkConfiguration },
 ];
@@ -73,11 +76,11 @@ export async function* runChecks(
   use: Use,
   context: Context,
   msMax = MS_MAX,
-): AsyncGenerator<Finding & { readonly name: string }> {
+): AsyncGenerator<Finding & Pick<Row, "name" | "notice">> {
   const deadline = performance.now() + msMax;
   for (const row of table) {
-    const { name, usedBy } = row;
-    if (!usedBy.includes(use)) continue;
+    const { name, usedBy, notice } = row;
+    if (!(use === "notices" ? notice !== undefined : usedBy.includes(use))) continue;
     const left = context.isDeep ? null : deadline - performance.now();
     // Not started: it may look at the disk that hangs.
     const found =
@@ -119,26 +122,10 @@ export interface Readiness {
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
 }
 
-export async function readiness(
-  { dataDir, files }: Pick<Context, "dataDir" | "files">,
-  server: ServerStatus,
-  now: number,
-): Promise<Readiness> {
-  const context: Context = {
-    dataDir,
-    files,
-    server,
-    now,
-    config: null,
-    isDeep: false,
-    toType: (command) => `signalbox ${command}`,
-    explain: messageOf,
-    stored: () => Promise.reject(new Error("not for /readyz")),
-    requireStart: () => Promise.resolve(),
-  };
+export async function readiness(known: Known): Promise<Readiness> {
   const checks: Record<string, { ok: boolean; detail: string }> = {};
   let ready = true;
-  for await (const { name, sentence, stopsSignals } of runChecks("readyz", context)) {
+  for await (const { name, sentence, stopsSignals } of runChecks("readyz", contextOf(known))) {
     const before = checks[name];
     checks[name] = {
       ok: before?.ok !== false && stopsSignals === undefined,
@@ -147,4 +134,37 @@ export async function readiness(
     ready &&= stopsSignals !== true;
   }
   return { ready, checks };
+}
+
+/** What the operator gets notices about. */
+export async function findForNotices(known: Known): Promise<CheckFinding[]> {
+  const findings: CheckFinding[] = [];
+  for await (const { notice, severity, ...found } of runChecks("notices", contextOf(known))) {
+    if (notice !== undefined) findings.push({ ...found, notice, isOk: severity === "ok" });
+  }
+  return findings;
+}
+
+/** What a running server knows of itself. */
+type Known = Pick<Context, "dataDir" | "files" | "now"> & {
+  readonly server: ServerStatus;
+  /** Absent for `/readyz`, which reads no signal. */
+  readonly newest?: Context["newest"];
+};
+
+function contextOf({ newest = none, ...known }: Known): Context {
+  return {
+    ...known,
+    newest,
+    config: null,
+    isDeep: false,
+    toType: (command) => `signalbox ${command}`,
+    explain: messageOf,
+    stored: none,
+    requireStart: () => Promise.resolve(),
+  };
+}
+
+function none(): Promise<never> {
+  return Promise.reject(new Error("not known here"));
 }

@@ -20,7 +20,7 @@ export function printJson(value: unknown): void {
  * Refuses to make what nobody would see: stdout is /dev/null, which Bun also opens in the place of a closed
  * stdout. Throws {@link UserError}.
  */
-export function requireReader(what: "key" | "link"): void {
+export function requireReader(what: "key" | "link" | "secret"): void {
   const { rdev } = fstatSync(1);
   if (rdev === 0 || rdev !== statSync("/dev/null", { throwIfNoEntry: false })?.rdev) return;
   throw new UserError(

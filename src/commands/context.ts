@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { readStored, type Stored } from "../checks/stored.ts";
 import type { Context } from "../checks/finding.ts";
+import { newestSignals } from "../domain/signal/chunks.ts";
 import { messageOf, UserError } from "../lib/errors.ts";
 import { askStatus } from "../ops/client.ts";
 import { filesOf, inspectStorage, requireDatabase } from "../store/open.ts";
@@ -25,6 +26,8 @@ export async function contextOf(folder: string, data = folder): Promise<Context>
     toType: (command) => toType(command, data),
     explain: (error) =>
       explain(error, data) ?? `unexpected failure, please report it: ${messageOf(error)}`,
+    newest: async (limit) =>
+      (await inspectStorage(data, ({ signals }) => newestSignals(signals, limit))) ?? [],
     stored: () => (stored ??= readOnce()),
     requireStart: () => Promise.resolve(),
   };

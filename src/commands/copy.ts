@@ -1,7 +1,7 @@
 /** `signalbox copy`: moves everything from a data folder to PostgreSQL, or back. */
 import { resolve } from "node:path";
 import { Option } from "commander";
-import type { MoveOptions } from "../domain/storage/move.ts";
+import type { MoveOptions } from "../domain/storage/engine.ts";
 import { UsageError, UserError } from "../lib/errors.ts";
 import { isStoreUrl, placeName } from "../lib/place.ts";
 import { readStoreUrl } from "../lib/store-url.ts";

@@ -15,6 +15,7 @@ import { doctorCommand } from "./doctor.ts";
 import { healthcheckCommand } from "./healthcheck.ts";
 import { keyCommand } from "./key/key.ts";
 import { memberCommand } from "./member.ts";
+import { notifyCommand } from "./notify.ts";
 import { restoreCommand } from "./restore.ts";
 import { sendCommand } from "./send/send.ts";
 import { serveCommand } from "./serve/serve.ts";
@@ -49,6 +50,7 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
     deskCommand,
     memberCommand,
     keyCommand,
+    notifyCommand,
     signalsCommand,
     auditCommand,
     backupCommand,

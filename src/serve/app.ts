@@ -36,7 +36,7 @@ import { BackupJob, type BackupWork } from "../backups/backups.ts";
 import { refuseDataFolder } from "../backups/folder.ts";
 import { DamagedSignals } from "../ops/damaged-signals.ts";
 import { Metrics } from "../ops/metrics/metrics.ts";
-import { socketPathIn } from "../ops/server.ts";
+import { type ServerStatus, socketPathIn } from "../ops/server.ts";
 import { StorageLog } from "../ops/storage-log.ts";
 import { hasDatabase, inspectStorage, openServerStorage } from "../store/open.ts";
 
@@ -88,7 +88,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   // Health answers from here on, before there is a certificate, and before the console runs.
   certificates.startAcme(parts, opened);
   const running: Running = { listener: null, readers: null, console: null, backups: null };
-  const opsAddress = serveHealth(parts, running, opened);
+  const health = serveHealth(parts, running, opened);
   const reloadCertificate = (): void => certificates.reload();
   options.onReload?.(reloadCertificate);
   const startBackups = (): void => {
@@ -97,7 +97,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   opened.defer(() => running.backups?.stop());
   await certificates.waitForFirst(stopping, startBackups);
 
-  const { address } = await serveClients(parts, running, opened);
+  const { address } = await serveClients(parts, running, opened, health.status);
   startBackups();
 
   const { readers, console } = running;
@@ -106,7 +106,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     address,
     publicUrl: publicUrlOf(config, address),
     feedUrl: readers && feedUrlOf(config, readers.address),
-    opsAddress,
+    opsAddress: health.address,
     consoleUrl: console?.url ?? null,
     hasDesks: async () => parts.storage.hasDesks(),
     reloadCertificate,
@@ -194,6 +194,7 @@ async function serveClients(
   parts: Parts,
   running: Running,
   opened: AsyncDisposableStack,
+  status: () => ServerStatus,
 ): Promise<Listener> {
   const { config, log, connections, known, feed, certificates } = parts;
   const { consoleListen, readListen, stopTimeoutMs } = config;
@@ -214,7 +215,7 @@ async function serveClients(
   opened.defer(() => feed.stop());
 
   if (consoleListen !== null && recorder !== null) {
-    running.console = await startConsole(consoleListen, parts, listener.address, recorder);
+    running.console = await startConsole(consoleListen, parts, listener.address, recorder, status);
   }
   opened.defer(() => running.console?.drain());
 

@@ -3,6 +3,7 @@ import { UsageError, UserError } from "../lib/errors.ts";
 import type { AcmePlan } from "../http/acme/plan.ts";
 import type { CertificateFiles } from "../http/tls.ts";
 import type { BackupPlan } from "../backups/status.ts";
+import type { NoticeSettings } from "../notices/settings.ts";
 import {
   type Address,
   formatAddress,
@@ -39,6 +40,7 @@ export interface ServeConfig {
   /** How long a stop waits for requests in flight. */
   readonly stopTimeoutMs: number;
   readonly backups: BackupPlan | null;
+  readonly notices: NoticeSettings;
   /** Another program, such as Litestream, checkpoints the database. */
   readonly externalCheckpoints: boolean;
   /** Creates a desk if there is none. */

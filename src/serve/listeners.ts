@@ -64,12 +64,13 @@ export interface Parts {
   readonly trustedProxies: TrustedProxies;
 }
 
-/** Returns where `--ops-listen` is bound, or null. */
-export function serveHealth(
-  parts: Parts,
-  running: Running,
-  opened: AsyncDisposableStack,
-): Address | null {
+interface Health {
+  /** Where `--ops-listen` is bound, or null. */
+  readonly address: Address | null;
+  readonly status: () => ServerStatus;
+}
+
+export function serveHealth(parts: Parts, running: Running, opened: AsyncDisposableStack): Health {
   const { config, log, storage, feed, damaged, refusedKeys, unknownKeys } = parts;
   const { certificates, connections, metrics, now } = parts;
   const { dataDir, store } = config;
@@ -103,19 +104,19 @@ export function serveHealth(
     };
   };
   const files = filesOf(whereOf(config));
-  const ready = () => readiness({ dataDir, files }, status(), now());
+  const ready = () => readiness({ dataDir, files, server: status(), now: now() });
   const certificate = () => certificates.current;
   const states = { dataDir, now, ready, certificate, status, storage, feed };
   const place = database === null ? {} : { node, database };
   const sources = { dataDir, place, ready, metrics: () => metrics.respond(states) };
   const socket = serveOnSocket(sources, status, feedForOwner(parts));
   opened.defer(() => socket.stop());
-  if (config.opsListen === null) return null;
+  if (config.opsListen === null) return { address: null, status };
   const tcp = serveOnTcp(sources, config.opsListen);
   ops = tcp.address;
   opened.defer(() => tcp.stop());
   opened.defer(limitConnections("ops", tcp.address, connections, log));
-  return tcp.address;
+  return { address: tcp.address, status };
 }
 
 export function serveSignals(parts: Parts, activity: ActivityRecorder | null): Listener {
@@ -199,10 +200,12 @@ export async function startConsole(
   { config, log, storage, certificates, connections }: Parts,
   bound: Address,
   recorder: ActivityRecorder,
+  status: () => ServerStatus,
 ): Promise<ConsoleThread> {
   const { consoleUrl, trustedProxies, stopTimeoutMs } = config;
   const options = {
     listen,
+    dataDir: config.dataDir,
     storage: whereOf(config),
     consoleUrl,
     publicUrl: publicUrlOf(config, bound),
@@ -212,9 +215,10 @@ export async function startConsole(
     connectionsTotal: connections.total,
     stopTimeoutMs,
     logLevel: log.level,
+    notices: config.notices,
   };
   const console = await ConsoleThread.start(options, log, recorder);
-  console.watch(() => storage.queue.outage);
+  console.watch(() => storage.queue.outage, status);
   return console;
 }
 

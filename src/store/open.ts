@@ -2,9 +2,8 @@
  * Chooses the engine: PostgreSQL for a URL, otherwise SQLite in a data folder. Code outside `store/` imports only this
  * file of it, so another engine is a folder here and a choice in this file. `where`: the URL or the folder.
  */
-import type { Engine } from "../domain/storage/engine.ts";
+import type { Copied, Engine, MoveOptions } from "../domain/storage/engine.ts";
 import type { DatabaseFiles } from "../domain/storage/files.ts";
-import type { Copied, MoveOptions } from "../domain/storage/move.ts";
 import { isStoreUrl } from "../lib/place.ts";
 import { postgresql } from "./postgres/engine.ts";
 import { fromPostgres, toPostgres } from "./postgres/copies/move.ts";

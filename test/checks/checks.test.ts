@@ -18,7 +18,7 @@ async function folder(): Promise<string> {
 test("a check that does not end is named, and those after it are not started", async () => {
   let asked = 0;
   const never = new Promise<never>(() => {});
-  const context = { ...(await contextOf(await folder())), stored: () => (asked++, never) };
+  const context = { ...(await contextOf(await folder())), newest: () => (asked++, never) };
   const found = new Map<string, Finding>();
   for await (const { name, ...finding } of runChecks("status", context, 2_000)) {
     found.set(name, finding);
@@ -94,7 +94,8 @@ test("a revoked key is found beside a hundred that got 401 while their desk was 
   const { id } = await mintKey(dataDir);
   await commandsOn(dataDir).run("key", "revoke", id);
   const refused = [...Array.from({ length: 100 }, (_, number) => `active-${number}`), id];
-  const keysStillInUse = (_desk: number, _since: number, max: number) => refused.slice(0, max);
+  const keysStillInUse = (_desk: number | null, _since: number, max: number) =>
+    refused.slice(0, max);
   const { stillInUse } = await withStorage(dataDir, (storage) =>
     readStored({ ...storage, activity: { ...storage.activity, keysStillInUse } }, null, Date.now()),
   );

@@ -3,7 +3,8 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readLastHour, usualHour } from "../../src/console/pages/home/last-hour.ts";
+import { readLastHour } from "../../src/console/pages/home/last-hour.ts";
+import { type Usual, usualOf, usualRate } from "../../src/domain/activity/usual.ts";
 import {
   ACTIVITY_NAME,
   type ActivityFile,
@@ -175,11 +176,16 @@ const bucket = (start: number, signals: number) => ({
   rejected: 50,
 });
 
+const rateOf = (usual: Usual | null, now: number) => usual && usualRate(usual, now);
+
 test("the usual rate is the average of the same hour on earlier days since the desk began", () => {
   const noon = Date.UTC(2026, 10, 21, 12);
   const usual = (hours: ReturnType<typeof bucket>[], now = noon) =>
-    usualHour(
-      hours.toSorted((one, other) => one.start - other.start),
+    rateOf(
+      usualOf(
+        hours.toSorted((one, other) => one.start - other.start),
+        now,
+      ),
       now,
     );
   expect(usual([])).toBeNull();
@@ -204,5 +210,5 @@ test("the last hour is this minute and the 59 before it", async () => {
   const { stored: last, usual } = await readLastHour(activity, 1, NOW);
   expect(last).toBe(2);
   // Half past: the second half of this hour of yesterday is not over.
-  expect(usual).toBeCloseTo(40 * (30.25 / 60));
+  expect(rateOf(usual, NOW)).toBeCloseTo(40 * (30.25 / 60));
 });

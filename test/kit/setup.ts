@@ -166,6 +166,7 @@ export const defaultConfig: ServeConfig = {
   // Short: there are many stops, and each waits half of it before it closes idle connections.
   stopTimeoutMs: 100,
   backups: null,
+  notices: { allow: [], mail: null },
   externalCheckpoints: false,
   quickstart: false,
 };

@@ -50,6 +50,32 @@ export function activityTests(): void {
     expect(await read({ deskId: 2, keyIds: ["key-2"] })).toEqual([]);
   });
 
+  test("buckets of several desks are read at once, those of all keys together", async () => {
+    const { activity } = await start();
+    await activity.write(
+      batchOf(
+        minuteOf(START, { stored: 3 }),
+        minuteOf(START, { keyId: "key-2", rejected: 4 }),
+        minuteOf(START + HOUR_MS, { stored: 5 }),
+        minuteOf(START, { deskId: 2, duplicate: 7 }),
+        minuteOf(START, { deskId: 3, stored: 9 }),
+      ),
+    );
+    const none = { stored: 0, duplicate: 0, rejected: 0 };
+    const read = async (from: number) =>
+      activity.bucketsOfDesks([2, 1, 9], { width: "minute", from });
+    const found = await read(START);
+    expect(
+      found.toSorted((one, other) => one.start - other.start || one.deskId - other.deskId),
+    ).toEqual([
+      { ...none, deskId: 1, start: START, stored: 3, rejected: 4 },
+      { ...none, deskId: 2, start: START, duplicate: 7 },
+      { ...none, deskId: 1, start: START + HOUR_MS, stored: 5 },
+    ]);
+    expect(await read(START + HOUR_MS)).toEqual([found[2]].flatMap((one) => one ?? []));
+    expect(await activity.bucketsOfDesks([], { width: "minute", from: 0 })).toEqual([]);
+  });
+
   test("a batch that cannot be recorded throws, and the next ones are recorded", async () => {
     const { activity } = await start();
     const bad = minuteOf(START, { keyId: null as unknown as string, stored: 7 });
@@ -90,6 +116,8 @@ export function activityTests(): void {
     );
     expect(await activity.keysStillInUse(1, START, 10)).toEqual(["key-1", "key-3", "key-2"]);
     expect(await activity.keysStillInUse(1, START, 2)).toEqual(["key-1", "key-3"]);
+    const ofAll = await activity.keysStillInUse(null, START, 10);
+    expect(ofAll.toSorted()).toEqual(["key-1", "key-2", "key-3", "key-5"]);
   });
 
   describe("rejected requests", rejectsTests);

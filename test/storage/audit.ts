@@ -273,4 +273,24 @@ export function auditTests(): void {
     }
     expect(text).toContain("sbk_…");
   });
+
+  test("is read from an entry on, of all desks, the oldest first", async () => {
+    const { audit, mint, registry, alpha } = await start();
+    const from = await audit.newestId();
+    await mint({ desk: "beta" });
+    await registry.relabelKey(alpha.keyId, "bot", {}, ADMIN);
+    await registry.revokeKey(alpha.keyId, {}, ADMIN);
+    await mint({ desk: null, scope: "read" });
+    const read = async (after: number, limit = 9) =>
+      audit.listSince({ after, actions: ["key.created", "key.revoked"], limit });
+    const found = await read(from);
+    expect(found.map(({ desk, action }) => [desk, action])).toEqual([
+      ["beta", "key.created"],
+      ["alpha", "key.revoked"],
+      [null, "key.created"],
+    ]);
+    expect(await audit.newestId()).toBe(found[2]?.id ?? 0);
+    expect(await read(found[0]?.id ?? 0, 1)).toEqual([found[1]].flatMap((one) => one ?? []));
+    expect(await read(found[2]?.id ?? 0)).toEqual([]);
+  });
 }

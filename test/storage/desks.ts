@@ -2,6 +2,8 @@
 import { expect, test } from "bun:test";
 import { until } from "../kit/setup.ts";
 import { SignedOutError, UserError } from "../../src/lib/errors.ts";
+import { SILENCE_DEFAULT } from "../../src/domain/desk/silence.ts";
+import { HOUR_MS } from "../../src/lib/text/time.ts";
 import { ADMIN } from "../../src/domain/storage/author.ts";
 import { ALICE, BOB, failure, passkey, reason, start, what } from "./start.ts";
 
@@ -193,5 +195,23 @@ export function desksTests(): void {
     expect(await account()).toMatchObject({ has_password: false, password_hash: null });
     await registry.requirePasskeys("alpha", false);
     expect(await account()).toMatchObject({ has_password: true, password_hash });
+  });
+
+  test("a desk chooses when silence is noticed", async () => {
+    const started = await start();
+    const { registry, join } = started;
+    const alice = await join();
+    expect(await registry.silenceRule("alpha")).toEqual(SILENCE_DEFAULT);
+    const hours = { days: ["Mon"], from: "09:30", to: "16:00", zone: "Europe/Berlin" } as const;
+    const rule = { spanMs: HOUR_MS, hours };
+    await registry.setSilenceRule("alpha", rule, alice);
+    expect(await registry.silenceRule("alpha")).toEqual(rule);
+    expect(await registry.silenceRule("beta")).toEqual(SILENCE_DEFAULT);
+    const detail = "after 1 h, Mon 09:30 to 16:00 Europe/Berlin";
+    expect(await what(started, 1)).toEqual([[ALICE, "desk.silence_set", null, detail]]);
+    const bad = { spanMs: 1, hours: null };
+    expect(await reason(() => registry.setSilenceRule("alpha", bad, ADMIN))).toContain("31 days");
+    await registry.setSilenceRule("alpha", SILENCE_DEFAULT, ADMIN);
+    expect(await registry.silenceRule("alpha")).toEqual(SILENCE_DEFAULT);
   });
 }

@@ -1,9 +1,10 @@
 /** Keys. */
 import { expect, test } from "bun:test";
+import { EVERY_DESK } from "../../src/domain/desk/desk.ts";
 import { UserError } from "../../src/lib/errors.ts";
 import { ADMIN } from "../../src/domain/storage/author.ts";
 import { DAY_MS, HOUR_MS } from "../../src/lib/text/time.ts";
-import { failure, reason, start, what } from "./start.ts";
+import { failure, reason, start, UNKNOWN_ID, what } from "./start.ts";
 
 export function keysTests(): void {
   test("a key is minted once, with 256 random bits, and is found by its id or by itself", async () => {
@@ -73,6 +74,13 @@ export function keysTests(): void {
     expect(await before(HOUR_MS)).toEqual([]);
     expect(await before(2 * HOUR_MS)).toEqual([ids[1]].map(String));
     expect(await before(2 * HOUR_MS + 1)).toEqual([ids[1], ids[0]].map(String));
+    const { record: reader } = await mint({ scope: "read", desk: null, expiresInMs: 1 });
+    const all = await registry.expiringKeys(EVERY_DESK, time.at + 2 * HOUR_MS + 1);
+    const expected = [reader.id, ids[1], ids[6], ids[0]].map(String);
+    expect(all.map(({ id }) => id).toSorted()).toEqual(expected.toSorted());
+    const found = await registry.findKeys([reader.id, UNKNOWN_ID, ids[0] ?? "", reader.id]);
+    expect(found.map(({ id }) => id)).toEqual([reader.id, ids[0]].map(String));
+    expect(await registry.findKeys([])).toEqual([]);
     await registry.archiveDesk("alpha", true);
     expect(await before(DAY_MS)).toEqual([]);
   });
@@ -242,6 +250,7 @@ export function keysTests(): void {
     await use(alpha.keyId);
     expect(await found()).toEqual([alpha.keyId]);
     expect([await found("beta"), await found(null)]).toEqual([[], []]);
+    expect(await found(EVERY_DESK)).toEqual([alpha.keyId]);
     time.at += DAY_MS;
     expect(await found()).toEqual([alpha.keyId]);
     await use(id);

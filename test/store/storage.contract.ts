@@ -8,11 +8,13 @@ import { figuresTests } from "../storage/figures.ts";
 import { keysAtWorkTests } from "../storage/keys-at-work.ts";
 import { keysTests } from "../storage/keys.ts";
 import { membersTests } from "../storage/members.ts";
+import { noticesTests } from "../storage/notices.ts";
 import { passkeysTests } from "../storage/passkeys.ts";
 import { readingTests } from "../storage/reading.ts";
 import { sessionsTests } from "../storage/sessions.ts";
-import { sharedTests } from "../storage/shared.ts";
+import { sharedTests } from "../storage/shared/notes.ts";
 import { storingTests } from "../storage/storing.ts";
+import { troublesTests } from "../notices/_troubles.ts";
 import { type Subject, use } from "../storage/start.ts";
 
 export function testStorage(name: string, subject: Subject): void {
@@ -28,9 +30,11 @@ export function testStorage(name: string, subject: Subject): void {
     describe("keys", keysTests);
     describe("invitations and members", membersTests);
     describe("passkeys", passkeysTests);
+    describe("notices", noticesTests);
     describe("sessions", sessionsTests);
     describe("notes and attempts", sharedTests);
     describe("the audit", auditTests);
     describe("activity", activityTests);
+    describe("troubles", troublesTests);
   });
 }

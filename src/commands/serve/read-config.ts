@@ -9,6 +9,7 @@ import { type Address, hostOf, isLoopbackHost, parseAddress } from "../../http/a
 import type { CertificateFiles } from "../../http/tls.ts";
 import { refuseStore } from "../../cli/folder-only.ts";
 import { findOption, isGiven, refuseIdle } from "../../cli/setting.ts";
+import { type MailAccount, readSmtpUrl } from "../../notices/settings.ts";
 import { ACME_LISTEN, isOn, type ServeOptions } from "./settings.ts";
 
 const backupSettings = ["backupDir", "backupEvery", "backupKeep", "backupCommand", "backupDrill"];
@@ -69,6 +70,7 @@ export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
             command: options.backupCommand ?? null,
             drillMs: options.backupDrill ?? null,
           },
+    notices: { allow: options.notifyAllow, mail: readMail(options, serve) },
     externalCheckpoints: isOn("externalCheckpoints", serve),
     quickstart: isOn("quickstart", serve),
   };
@@ -111,6 +113,18 @@ function readAcme(options: ServeOptions, serve: Command): AcmePlan | null {
     caFile: acmeCa ?? null,
     httpListen: acmeHttpListen,
   };
+}
+
+/** Null without `--smtp-url`. Throws `UsageError`. */
+function readMail({ smtpUrl, smtpFrom }: ServeOptions, serve: Command): MailAccount | null {
+  if (smtpUrl === undefined) {
+    refuseIdle(["smtpFrom"], serve, "a mail server: add --smtp-url URL");
+    return null;
+  }
+  if (smtpFrom !== undefined) return { url: readSmtpUrl(smtpUrl), from: smtpFrom };
+  throw new UsageError(
+    "--smtp-url needs the address that e-mail is from: add --smtp-from ADDRESS (SIGNALBOX_SMTP_FROM).",
+  );
 }
 
 /** Throws `UsageError` for a public URL whose host the certificate would lack. `urls`: by their flags. */

@@ -12,6 +12,8 @@ import type { Address } from "../../http/address.ts";
 import { CONNECTIONS_MAX_DEFAULT } from "../../http/limits/connections.ts";
 import { TrustedProxies } from "../../http/transport.ts";
 import { readKeep } from "../../cli/keep.ts";
+import { type AllowedHost, NO_HOSTS, parseAllowed, PUBLIC_HOSTS } from "../../notices/allow.ts";
+import { readSmtpUrl, shownSmtpUrl } from "../../notices/settings.ts";
 import {
   orInvalid,
   readAddress,
@@ -175,6 +177,23 @@ export const settings = {
     more: "; needs `--backup-dir`. See [restore drills](operations.md#restore-drills)",
     read: readSchedule,
   },
+  notifyAllow: {
+    flags: "--notify-allow <host>",
+    text: "hosts that members may send notices to, or none (repeatable, or separated by commas)",
+    more: ": a name or an address, with a port unless it is the usual one. A private address needs to be listed here for administrators, too. See [notices](notices.md#where-notices-may-go)",
+    read: collectHosts,
+    fallback: PUBLIC_HOSTS.join(","),
+  },
+  smtpUrl: {
+    flags: "--smtp-url <url>",
+    text: "mail server that sends notices, such as smtp://user:password@mail.example.com:587",
+    more: "; TLS is required, except on loopback. Better in the environment, where other users do not see the password. See [notices](notices.md#e-mail)",
+  },
+  smtpFrom: {
+    flags: "--smtp-from <address>",
+    text: "address that notices by e-mail are from; requires --smtp-url",
+    read: readEmail,
+  },
   externalCheckpoints: {
     flags: "--external-checkpoints",
     text: "leave checkpoints to a program that replicates the database, such as Litestream",
@@ -226,6 +245,16 @@ function collectDomains(text: string, before: readonly string[]): string[] {
   return [...before, ...splitList(text).map((name) => orInvalid(() => parseDomain(name)))];
 }
 
+const publicHosts = PUBLIC_HOSTS.map(parseAllowed);
+
+/** The first value replaces the default. */
+function collectHosts(text: string, before?: readonly AllowedHost[]): readonly AllowedHost[] {
+  if (before === undefined) return publicHosts;
+  const others = before === publicHosts ? [] : before;
+  if (text === NO_HOSTS) return others;
+  return [...others, ...splitList(text).map((host) => orInvalid(() => parseAllowed(host)))];
+}
+
 interface DescribedSetting {
   readonly flag: string;
   readonly variable: string;
@@ -246,7 +275,7 @@ export function describeSettings(
     const from = command.getOptionValueSource(name);
     const source = from === "cli" ? "flag" : from === "env" ? "environment" : "default";
     const fallback =
-      long === "--listen" && isAcme(command)
+      long === "--listen" && (command.getOptionValue("acmeDomain") as readonly string[]).length > 0
         ? ACME_LISTEN
         : (option.defaultValueDescription ?? (option.defaultValue as string | undefined));
     const written = {
@@ -255,12 +284,17 @@ export function describeSettings(
       flag: typed.get(name)?.join(",") ?? "",
     };
     const value = option.required ? written[source] : isOn(name, command) ? "on" : "off";
-    // A URL may have a password.
-    const isUrl = name === "store" && source !== "default";
-    const shown = isUrl ? placeName(readStoreUrl(String(command.getOptionValue(name)))) : value;
+    const hide = source === "default" ? undefined : withoutPassword[name];
+    const shown = hide === undefined ? value : hide(String(command.getOptionValue(name)));
     return [{ flag: long, variable: envVar, value: shown, source }];
   });
 }
+
+/** URLs that may have one, by the option's name. */
+const withoutPassword: Readonly<Record<string, (url: string) => string>> = {
+  store: (url) => placeName(readStoreUrl(url)),
+  smtpUrl: (url) => shownSmtpUrl(readSmtpUrl(url)),
+};
 
 /** True if a flag without a value is given; the environment can also say no. Throws `UsageError` for what is neither. */
 export function isOn(name: string, serve: Command): boolean {
@@ -270,8 +304,4 @@ export function isOn(name: string, serve: Command): boolean {
   if (/^(|0|no|off|false)$/i.test(value)) return false;
   if (/^(1|yes|on|true)$/i.test(value)) return true;
   throw new UsageError(`${variable} is "${value}": write on or off.`);
-}
-
-function isAcme(serve: Command): boolean {
-  return (serve.getOptionValue("acmeDomain") as readonly string[]).length > 0;
 }

@@ -2,12 +2,13 @@
 import { UsageError } from "../../lib/errors.ts";
 import { nearest } from "../../lib/text/nearest.ts";
 import { BACKUP_FILE_VARIABLE } from "../../backups/script.ts";
+import { KEY_VARIABLE } from "../../notices/secrets.ts";
 import { serveSettings } from "./settings.ts";
 
 const PREFIX = "SIGNALBOX_";
 
-/** Read by clients and by backup commands. */
-const others = ["SIGNALBOX_KEY", "SIGNALBOX_URL", BACKUP_FILE_VARIABLE];
+/** Read by clients, by backup commands, and as a secret that no flag has. */
+const others = ["SIGNALBOX_KEY", "SIGNALBOX_URL", BACKUP_FILE_VARIABLE, KEY_VARIABLE];
 
 /** Throws `UsageError`: a setting that is ignored could be the one that sends backups away. */
 export function requireKnownSettings(): void {

@@ -7,6 +7,7 @@ import { sentRoutes } from "../pages/activity/sent.tsx";
 import { auditRoutes } from "../pages/audit/page.tsx";
 import { keyRoutes } from "../pages/keys/routes.tsx";
 import { memberRoutes } from "../pages/members/routes.tsx";
+import { noticeRoutes } from "../pages/notices/routes.tsx";
 import { joinRoutes } from "../pages/sign-in/join.tsx";
 import { signInRoutes } from "../pages/sign-in/sign-in.tsx";
 import { signalRoutes } from "../pages/signals/routes.tsx";
@@ -26,6 +27,7 @@ export const allRoutes: readonly Route[] = [
   ...sentRoutes,
   ...keyRoutes,
   ...memberRoutes,
+  ...noticeRoutes,
   ...auditRoutes,
   ...accountRoutes,
 ];

@@ -12,6 +12,9 @@ import { SentForms } from "./sessions/sent-forms.ts";
 import { Sessions } from "./sessions/sessions.ts";
 import { SignInThrottle } from "./limits/throttle.ts";
 import { WriteLimit } from "./limits/write-limit.ts";
+import { findForNotices } from "../../checks/table.ts";
+import type { CheckFinding } from "../../domain/notice/notice.ts";
+import { newestSignals } from "../../domain/signal/chunks.ts";
 import type { ActivityBatch } from "../../domain/activity/activity.ts";
 import { messageOf, UserError } from "../../lib/errors.ts";
 import type { Activity } from "../../domain/storage/activity.ts";
@@ -24,7 +27,9 @@ import { Listener, type ListenerState } from "../../http/listener.ts";
 import { RefusalLog } from "../../http/limits/refusal-log.ts";
 import { type Certificate, missingNames } from "../../http/tls.ts";
 import { clientAddresses, TrustedProxies, transportPolicy } from "../../http/transport.ts";
-import { openConsoleStorage } from "../../store/open.ts";
+import { startNotices } from "../../notices/start.ts";
+import type { ServerStatus } from "../../ops/server.ts";
+import { filesOf, openConsoleStorage } from "../../store/open.ts";
 
 declare const self: Worker;
 
@@ -51,6 +56,7 @@ let running: Running | null = null;
 let drained: Promise<void> | null = null;
 let recorded = Promise.resolve();
 let outage: Outage | null = null;
+let status: ServerStatus | null = null;
 
 self.onmessage = ({ data }) => void receive(data as ToConsole);
 
@@ -69,6 +75,9 @@ async function receive(message: ToConsole): Promise<void> {
       break;
     case "outage":
       ({ outage } = message);
+      break;
+    case "status":
+      ({ status } = message);
       break;
     case "drain":
       drained ??= running?.drain() ?? null;
@@ -106,7 +115,19 @@ async function serve(options: ConsoleOptions): Promise<Running> {
   const isTls = options.certificate !== null;
   const ownUrl = () =>
     consoleUrl ?? `${isTls ? "https" : "http"}://${formatAddress(listener.address)}`;
-  const services = createServices(storage, options.publicUrl, ownUrl, log);
+  const notices = startNotices({
+    storage,
+    where: options.storage,
+    settings: options.notices,
+    ownUrl,
+    now: Date.now,
+    log,
+    outage: () => outage,
+    findings: () => findFor(options, storage),
+  });
+  opened.defer(() => notices.stop());
+  const { notifier } = notices;
+  const services = createServices(storage, { notifier, publicUrl: options.publicUrl, ownUrl, log });
   const trustedProxies = new TrustedProxies(options.trustedProxies);
   let { certificate } = options;
   const isInCertificate = (name: string): boolean =>
@@ -143,11 +164,27 @@ async function serve(options: ConsoleOptions): Promise<Running> {
   };
 }
 
+/** What the checks find about which the operator gets notices; null: the server has not said yet how it is. */
+async function findFor(
+  { dataDir, storage: where }: ConsoleOptions,
+  { signals }: ConsoleStorage,
+): Promise<CheckFinding[] | null> {
+  if (status === null) return null;
+  return findForNotices({
+    dataDir,
+    files: filesOf(where),
+    server: status,
+    now: Date.now(),
+    newest: async (limit) => newestSignals(signals, limit),
+  });
+}
+
 function createServices(
   storage: ConsoleStorage,
-  publicUrl: string,
-  ownUrl: () => string,
-  log: Logger,
+  {
+    ownUrl,
+    ...shared
+  }: Pick<ConsoleServices, "notifier" | "publicUrl" | "log"> & { ownUrl: () => string },
 ): ConsoleServices {
   const ownOrigin = () => new URL(ownUrl()).origin;
   return {
@@ -158,16 +195,16 @@ function createServices(
         : null,
     ),
     throttle: new SignInThrottle(storage.deviceSecret, storage.attempts),
-    failedSignIns: new FailedSignIns(log),
+    failedSignIns: new FailedSignIns(shared.log),
     ceremonies: new PasskeyCeremonies({ ...storage, ownOrigin }),
     minted: new MintedKeys(storage.notes),
     outage: () => outage,
     links: new SentForms(storage.notes, LINK_KNOWN_MS),
+    addedPlaces: new SentForms(storage.notes, LINK_KNOWN_MS),
     exports: new ExportSlots(),
     ownOrigin,
-    publicUrl,
     now: Date.now,
-    log,
+    ...shared,
   };
 }
 

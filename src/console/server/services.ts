@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import type { Outage } from "../../domain/storage/append.ts";
 import type { ConsoleStorage } from "../../domain/storage/storage.ts";
+import type { AddedPlace, Notifier } from "../../domain/notice/notifier.ts";
 import type { MadeLink } from "../../domain/member/member.ts";
 import type { MintedKeys } from "../pages/keys/minted.ts";
 import type { ExportSlots } from "../pages/signals/export.ts";
@@ -22,7 +23,10 @@ export interface ConsoleServices extends Omit<
   readonly minted: MintedKeys;
   /** One-time links that forms have made. */
   readonly links: SentForms<MadeLink>;
+  /** Places for notices that forms have added. */
+  readonly addedPlaces: SentForms<AddedPlace>;
   readonly exports: ExportSlots;
+  readonly notifier: Notifier;
   /** Null while signals are stored. */
   readonly outage: () => Outage | null;
   /** The console's public URL: scheme, host and port. Known once it is bound. */

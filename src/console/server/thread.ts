@@ -8,11 +8,15 @@ import { UserError } from "../../lib/errors.ts";
 import type { Outage } from "../../domain/storage/append.ts";
 import { type Address, PortInUseError } from "../../http/address.ts";
 import type { Certificate } from "../../http/tls.ts";
+import type { NoticeSettings } from "../../notices/settings.ts";
+import type { ServerStatus } from "../../ops/server.ts";
 import { workerUrl } from "../../lib/workers.ts";
 import type { ActivityRecorder } from "../pages/activity/recorder.ts";
 
 export interface ConsoleOptions {
   readonly listen: Address;
+  /** The server's own folder. */
+  readonly dataDir: string;
   /** As `store/open.ts` takes it. */
   readonly storage: string;
   /** The console's public URL; null: its address. */
@@ -26,6 +30,7 @@ export interface ConsoleOptions {
   readonly connectionsTotal: number;
   readonly stopTimeoutMs: number;
   readonly logLevel: string;
+  readonly notices: NoticeSettings;
 }
 
 export type ToConsole =
@@ -33,6 +38,7 @@ export type ToConsole =
   | { readonly type: "certificate"; readonly certificate: Certificate }
   | { readonly type: "activity"; readonly batch: ActivityBatch }
   | { readonly type: "outage"; readonly outage: Outage | null }
+  | { readonly type: "status"; readonly status: ServerStatus }
   /** Takes no new connection from now on. */
   | { readonly type: "drain" }
   | { readonly type: "close" };
@@ -52,6 +58,8 @@ export type FromConsole =
 
 /** How often the thread is told whether signals are stored. */
 const OUTAGE_EVERY_MS = 1_000;
+/** How often it is told what checks ask of the server. */
+const STATUS_EVERY_MS = 30_000;
 /** Before a thread that has crashed is started again. */
 const RESTART_AFTER_MS = 1_000;
 
@@ -71,6 +79,7 @@ export class ConsoleThread {
   #watch: Timer | undefined;
   /** What the thread was told last of an outage, as JSON. */
   #told: string | undefined;
+  #statusDue = 0;
   /** Why the console does not work as it should, or null. */
   problem: string | null = null;
 
@@ -102,10 +111,14 @@ export class ConsoleThread {
     return this.#url;
   }
 
-  /** Keeps the thread informed of whether signals are stored. */
-  watch(read: () => Outage | null): void {
+  /** Keeps the thread informed of whether signals are stored, and of the rest. */
+  watch(read: () => Outage | null, status: () => ServerStatus): void {
     this.#watch = setInterval(() => {
       const outage = read();
+      if (performance.now() >= this.#statusDue && !this.#isDead) {
+        this.#statusDue = performance.now() + STATUS_EVERY_MS;
+        this.#post({ type: "status", status: status() });
+      }
       const now = JSON.stringify(outage);
       if (now === this.#told || this.#isDead) return;
       this.#told = now;
@@ -190,6 +203,7 @@ export class ConsoleThread {
     this.#isDead = false;
     this.#closed = Promise.withResolvers();
     this.#told = undefined;
+    this.#statusDue = 0;
     this.problem = null;
     // What the other one had is lost.
     this.#recorder.written();

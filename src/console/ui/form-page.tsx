@@ -27,8 +27,8 @@ export function FormPage({
   isSentOnce = false,
   ways,
   label,
-  children,
   more,
+  children,
   ...end
 }: Pick<Frame, "title" | "up"> &
   FormEnd & {
@@ -42,10 +42,10 @@ export function FormPage({
     ways?: Ways;
     /** Of the field for the password that confirms. */
     label?: string;
-    /** Above the form. */
-    children?: ComponentChildren;
     /** Below the fields. */
     more?: ComponentChildren;
+    /** Above the form. */
+    children?: ComponentChildren;
   }): VNode {
   const { form } = useVisit();
   // The password that confirms may be what is wrong.

@@ -70,6 +70,34 @@ export function Field({ id, label, hint, options, children, ...input }: FieldPro
   );
 }
 
+/** Boxes to tick, several or none. Once the form was sent, those that were ticked. */
+export function Choices({
+  name,
+  legend,
+  options,
+  chosen,
+}: {
+  name: string;
+  legend: string;
+  options: readonly Option[];
+  /** Before the form was sent. */
+  chosen: readonly string[];
+}): VNode {
+  const { request, form } = useVisit();
+  const ticked = request.method === "POST" ? form.getAll(name) : chosen;
+  return (
+    <fieldset class="choices">
+      <legend>{legend}</legend>
+      {options.map(({ value, name: shown }) => (
+        <label>
+          <input type="checkbox" name={name} value={value} checked={ticked.includes(value)} />
+          {shown}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
 /** Of a key's label, so that a page with a hundred stays small. */
 const OPTION_CHARACTERS_MAX = 30;
 

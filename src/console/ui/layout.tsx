@@ -2,6 +2,7 @@
 import type { IconNode } from "lucide";
 import activity from "lucide/dist/esm/icons/activity.mjs";
 import arrowLeft from "lucide/dist/esm/icons/arrow-left.mjs";
+import bell from "lucide/dist/esm/icons/bell.mjs";
 import bookOpen from "lucide/dist/esm/icons/book-open.mjs";
 import circleUser from "lucide/dist/esm/icons/circle-user-round.mjs";
 import house from "lucide/dist/esm/icons/house.mjs";
@@ -47,6 +48,7 @@ const places: readonly Place[] = [
   ["/activity", "Activity", activity],
   ["/keys", "Keys", key],
   ["/members", "Members", users],
+  ["/notices", "Notices", bell],
   ["/audit", "Audit", scrollText],
 ];
 

@@ -162,6 +162,10 @@ export interface Bucket extends Outcomes {
   readonly start: number;
 }
 
+export interface DeskBucket extends Bucket {
+  readonly deskId: number;
+}
+
 /** `unauthorized` and `lastAt` as in {@link KeyMinute}. `keyId`: null: of the whole desk. */
 export interface CountedBucket extends Bucket, Pick<KeyMinute, "unauthorized" | "lastAt"> {
   readonly keyId: string | null;

@@ -10,6 +10,9 @@ export const auditPhrases = {
   "desk.sent_kept": "let the desk keep what rejected requests sent",
   "desk.sent_forgotten": "deleted what rejected requests sent, and keeps none from now on",
   "desk.keys_limited": "set the limit on active keys",
+  "desk.notices_added": "added a place for notices",
+  "desk.notices_removed": "removed a place for notices",
+  "desk.silence_set": "set that silence is noticed",
   "desk.renamed": "renamed the desk",
   "desk.archived": "archived the desk",
   "desk.unarchived": "brought the desk back from the archive",
@@ -38,6 +41,7 @@ const continued: ReadonlySet<AuditAction> = new Set<AuditAction>([
   "desk.keys_limited",
   "member.invited",
   "member.role_changed",
+  "desk.silence_set",
   "member.joined",
   "member.signed_in",
   "member.sign_in_failed",
@@ -122,6 +126,20 @@ export interface AuditPage {
   /** Only entries older than the one with this id. */
   readonly before?: number | null;
   readonly limit: number;
+}
+
+/** Ends the detail of a sign-in. Neither a password nor a passkey's name, which is quoted, can end like this. */
+export const NEW_BROWSER = ", in a browser not seen before";
+
+export function isFromNewBrowser({ action, detail }: AuditRecord): boolean {
+  return action === "member.signed_in" && detail?.endsWith(NEW_BROWSER) === true;
+}
+
+/** Begins the detail of a key that a rotation made. */
+export const SUCCESSOR_OF = "successor of ";
+
+export function isSuccessor({ action, detail }: AuditRecord): boolean {
+  return action === "key.created" && detail?.startsWith(SUCCESSOR_OF) === true;
 }
 
 /** Names the actor, for people. For example `admin alice`. */

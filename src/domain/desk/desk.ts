@@ -21,6 +21,9 @@ export interface Desk {
 /** A desk's name, as people write it; or its id, which stays when the desk gets another name. */
 export type DeskRef = string | number;
 
+/** Stands for every desk where a name is expected: no desk has it. */
+export const EVERY_DESK = "*";
+
 /** A desk with what people ask first. */
 export interface DeskOverview extends Desk {
   /** Those that send signals, and those that read. */

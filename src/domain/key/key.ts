@@ -20,9 +20,14 @@ const ANY_PREFIX = `(${prefixes.join("|")})`;
 /** A key that was used within this time counts as in use. */
 export const IN_USE_MS = HOUR_MS;
 
+/** An ended key is still in use if it was refused in the hour under way, or the 23 before it. */
+export const STILL_IN_USE_MS = 23 * HOUR_MS;
+
 /** Time to rotate a key before it expires. */
 export const EXPIRING_SOON_DAYS = 7;
 export const EXPIRING_SOON_MS = EXPIRING_SOON_DAYS * DAY_MS;
+/** The last time to do so. */
+export const LAST_DAY_MS = DAY_MS;
 
 const formsOfKeys: Readonly<Record<KeyScope, RegExp>> = {
   send: new RegExp(keyPatterns.send),

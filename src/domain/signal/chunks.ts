@@ -44,6 +44,20 @@ export async function* readChunks(
   }
 }
 
+/** The newest signals of all desks; none if one of them is damaged, which other checks say. */
+export async function newestSignals(
+  reader: Pick<SignalReader, "list">,
+  limit: number,
+): Promise<readonly StoredSignal[]> {
+  const query = { deskId: null, filter: everySignal, order: "newest", limit } as const;
+  try {
+    return (await reader.list(query)).signals;
+  } catch (error) {
+    damagedId(error);
+    return [];
+  }
+}
+
 /** The newest signal of a desk, or the one before if that is damaged; null if there is none. */
 export async function newestSignal(
   reader: Pick<SignalReader, "list">,

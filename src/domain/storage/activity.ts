@@ -2,7 +2,9 @@
 import type {
   ActivityBatch,
   BucketQuery,
+  BucketSpan,
   CountedBucket,
+  DeskBucket,
   DifferingQuery,
   DifferingTotal,
   KeyRepeats,
@@ -23,8 +25,13 @@ export interface Activity {
   write(batch: ActivityBatch): Awaitable<string | null>;
   /** Oldest first. */
   buckets(query: BucketQuery): Awaitable<CountedBucket[]>;
-  /** Ids of keys that got 401 because they have ended, latest request first; in the hours starting with the one that contains `from`. */
-  keysStillInUse(deskId: number, from: number, limit: number): Awaitable<string[]>;
+  /** The buckets of each of these desks, oldest first. */
+  bucketsOfDesks(deskIds: readonly number[], span: BucketSpan): Awaitable<DeskBucket[]>;
+  /**
+   * Ids of keys that got 401 because they have ended, latest request first; in the hours starting with the one that
+   * contains `from`. `deskId` null: of all desks.
+   */
+  keysStillInUse(deskId: number | null, from: number, limit: number): Awaitable<string[]>;
   /** By reason, the one with the latest request first. */
   rejects(query: RejectQuery): Awaitable<Rejects[]>;
   /** The latest requests that were rejected for one reason, newest first; `keyId`: null: with any key. */

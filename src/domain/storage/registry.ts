@@ -1,5 +1,6 @@
 /** Desks and their keys. Every error is a `UserError`; every change is in the audit. */
 import type { Desk, DeskOverview, DeskRef } from "../desk/desk.ts";
+import type { SilenceRule } from "../desk/silence.ts";
 import type { ApiKey, KeyScope } from "../key/key.ts";
 import type { AskedLimits } from "../key/limits.ts";
 import type { Author } from "./author.ts";
@@ -32,6 +33,8 @@ export interface Desks {
   archiveDesk(desk: string, isArchived: boolean): Awaitable<{ changed: boolean }>;
   /** Keys beyond a lower limit stay active, and no further one is minted. By an administrator. */
   limitKeys(desk: string, keysMax: number): Awaitable<void>;
+  silenceRule(desk: DeskRef): Awaitable<SilenceRule>;
+  setSilenceRule(desk: DeskRef, rule: SilenceRule, by: Author): Awaitable<void>;
 }
 
 export interface Keys {
@@ -44,15 +47,16 @@ export interface Keys {
   /** A desk's keys, newest first. */
   pageKeys(page: KeyPage): Awaitable<ApiKey[]>;
   /**
-   * Active keys of a desk that expire before this time and have no successor, the first to expire first;
-   * null: the read keys for all desks.
+   * Active keys of a desk that expire before this time and have no successor, the first to expire first.
    */
-  expiringKeys(desk: DeskRef | null, before: number): Awaitable<ApiKey[]>;
+  expiringKeys(of: KeysOf, before: number): Awaitable<ApiKey[]>;
   /**
    * Active keys that were used since they have a successor, in the last `IN_USE_MS` or later than the successor, the
-   * first to expire first; null: the read keys for all desks.
+   * first to expire first.
    */
-  rotatedKeysInUse(desk: DeskRef | null): Awaitable<ApiKey[]>;
+  rotatedKeysInUse(of: KeysOf): Awaitable<ApiKey[]>;
+  /** In this order, each once, without unknown ids. */
+  findKeys(ids: readonly string[]): Awaitable<ApiKey[]>;
   /** Returns null for an unknown id. */
   findKey(id: string, of?: OfDesk): Awaitable<ApiKey | null>;
   /** By the key itself. Returns null for an unknown one. */
@@ -80,6 +84,9 @@ export interface Keys {
     by: Author,
   ): Awaitable<{ minted: MintedKey; old: ApiKey }>;
 }
+
+/** Those of a desk; null: the read keys for all desks; `EVERY_DESK`: all of these. */
+export type KeysOf = DeskRef | null;
 
 /** `desk` null: for all desks. */
 export type NewKey = (

@@ -12,6 +12,7 @@ import type { Awaitable } from "./awaitable.ts";
 import type { FeedStore } from "./feed.ts";
 import type { FiguresQuery, StorageFigures } from "./figures.ts";
 import type { Members, Passkeys } from "./members.ts";
+import type { Notices } from "./notices.ts";
 import type { Registry } from "./registry.ts";
 import type { Attempts } from "./shared/attempts.ts";
 import type { Notes, SharedNotes } from "./shared/notes.ts";
@@ -75,6 +76,7 @@ export interface Storage {
   readonly members: Members;
   readonly passkeys: Passkeys;
   readonly audit: Audit;
+  readonly notices: Notices;
   readonly signals: SignalReader;
   /** Empty in a command if it cannot be read: a server will replace it. */
   readonly activity: Pick<Activity, "keysStillInUse" | "sentRejects" | "forgetSent">;

@@ -39,7 +39,7 @@ const STATE = `SELECT current_setting('server_encoding') AS encoding, pg_is_in_r
 const MISSING = `SELECT privilege || ' on ' || name AS missing
   FROM (VALUES ('turn', 'UPDATE'), ('signals', 'SELECT'), ('signals', 'INSERT'), ('signal_blocks', 'INSERT'),
     ('desks', 'UPDATE'), ('api_keys', 'UPDATE'), ('audit', 'INSERT'), ('sessions', 'INSERT'), ('attempts', 'INSERT'),
-    ('notes', 'DELETE'), ('counts', 'UPDATE')) AS needed (name, privilege)
+    ('notes', 'DELETE'), ('counts', 'UPDATE'), ('notice_deliveries', 'DELETE')) AS needed (name, privilege)
   WHERE NOT has_table_privilege(to_regclass(name), privilege) LIMIT 1`;
 
 interface PrepareOptions {

@@ -60,6 +60,15 @@ async function requireSession(tx: Tx, memberId: string, signedOutAt: number): Pr
   if (row !== null && row.signed_out_at !== signedOutAt) throw new SignedOutError();
 }
 
+const RECORDS = `SELECT audit.id, audit.at, desks.name AS desk, audit.action, actors.email AS actor,
+    audit.key_id, api_keys.label AS key_label, api_keys.last4 AS key_last4,
+    subjects.email AS subject, audit.detail, audit.client, audit.os_user
+  FROM audit
+  LEFT JOIN desks ON desks.id = audit.desk_id
+  LEFT JOIN members AS actors ON actors.id = audit.member_id
+  LEFT JOIN members AS subjects ON subjects.id = audit.subject_id
+  LEFT JOIN api_keys ON api_keys.id = audit.key_id`;
+
 export function audit(sql: Sql) {
   return {
     append: ({ actor: memberId, client, ...entry }) =>
@@ -68,19 +77,24 @@ export function audit(sql: Sql) {
     async list(page) {
       const { conditions, values } = conditionsOf(page, await deskIdOf(sql, page.desk));
       return sql.all<AuditRecord>(
-        `SELECT audit.id, audit.at, desks.name AS desk, audit.action, actors.email AS actor,
-           audit.key_id, api_keys.label AS key_label, api_keys.last4 AS key_last4,
-           subjects.email AS subject, audit.detail, audit.client, audit.os_user
-         FROM audit
-         LEFT JOIN desks ON desks.id = audit.desk_id
-         LEFT JOIN members AS actors ON actors.id = audit.member_id
-         LEFT JOIN members AS subjects ON subjects.id = audit.subject_id
-         LEFT JOIN api_keys ON api_keys.id = audit.key_id
-         WHERE ${conditions.join(" AND ")}
-         ORDER BY audit.id DESC LIMIT $2`,
+        `${RECORDS} WHERE ${conditions.join(" AND ")} ORDER BY audit.id DESC LIMIT $2`,
         ...values,
       );
     },
+
+    async newestId() {
+      return (await sql.get<{ id: number | null }>("SELECT max(id) AS id FROM audit"))?.id ?? 0;
+    },
+
+    listSince: ({ after, actions, limit }) =>
+      sql.all<AuditRecord>(
+        `${RECORDS} WHERE audit.id > $1
+           AND ${unindexed("audit.action")} IN (SELECT value FROM ${itemsOf("$2")} AS wanted)
+         ORDER BY audit.id LIMIT $3`,
+        after,
+        JSON.stringify(actions),
+        limit,
+      ),
 
     async creatorsOf(desk, keyIds) {
       const { id } = await getDesk(sql, desk);

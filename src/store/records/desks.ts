@@ -6,6 +6,13 @@ import {
   type DeskOverview,
   SIGNALS_COUNTED_MAX,
 } from "../../domain/desk/desk.ts";
+import {
+  checkSilenceRule,
+  describeSilenceRule,
+  SILENCE_DEFAULT,
+  type SilenceRule,
+  type WatchedHours,
+} from "../../domain/desk/silence.ts";
 import { ADMIN } from "../../domain/storage/author.ts";
 import type { Desks } from "../../domain/storage/registry.ts";
 import { UserError } from "../../lib/errors.ts";
@@ -114,7 +121,41 @@ export function desks(sql: Sql) {
         await addEntry(tx, ADMIN, { deskId: id, action: "desk.keys_limited", detail });
       });
     },
+
+    async silenceRule(ref) {
+      const { id } = await getDesk(sql, ref);
+      const row = await sql.get<SilenceRow>(
+        "SELECT silence_ms, silence_hours FROM desks WHERE id = $1",
+        id,
+      );
+      return row === null ? SILENCE_DEFAULT : silenceRuleOf(row);
+    },
+
+    setSilenceRule(ref, rule, by) {
+      const { spanMs, hours } = checkSilenceRule(rule);
+      return sql.transaction(async (tx) => {
+        const { id } = await getDesk(tx, ref);
+        await tx.run(
+          "UPDATE desks SET silence_ms = $1, silence_hours = $2 WHERE id = $3",
+          spanMs,
+          hours === null ? null : JSON.stringify(hours),
+          id,
+        );
+        const detail = describeSilenceRule({ spanMs, hours });
+        await addEntry(tx, by, { deskId: id, action: "desk.silence_set", detail });
+      });
+    },
   } satisfies Desks;
+}
+
+export interface SilenceRow {
+  readonly silence_ms: number | null;
+  readonly silence_hours: string | null;
+}
+
+export function silenceRuleOf({ silence_ms, silence_hours }: SilenceRow): SilenceRule {
+  const hours = silence_hours === null ? null : (JSON.parse(silence_hours) as WatchedHours);
+  return { spanMs: silence_ms, hours };
 }
 
 type LatestSignal = NonNullable<DeskOverview["latest_signal"]>;

@@ -11,9 +11,11 @@ import type { Reader, Value } from "./sql.ts";
 /** When a key expires, as in the index `api_keys_active`. */
 export const EXPIRY = "coalesce(api_keys.expires_at, 9223372036854775807)";
 
-/** Of the desk `$2`; null: of all desks. As in the index `api_keys_active`. */
-export const IS_ACTIVE = `api_keys.desk_id IS NOT DISTINCT FROM $2 AND api_keys.revoked_at IS NULL
-  AND ${EXPIRY} > $1`;
+/** As in the index `api_keys_active`. */
+export const IS_ACTIVE_ANYWHERE = `api_keys.revoked_at IS NULL AND ${EXPIRY} > $1`;
+
+/** Of the desk `$2`; null: of all desks. */
+export const IS_ACTIVE = `api_keys.desk_id IS NOT DISTINCT FROM $2 AND ${IS_ACTIVE_ANYWHERE}`;
 
 /** The active successor of a row of `api_keys`, or null: one that has ended replaces nothing. */
 export function successorId(now: string): string {

@@ -1,25 +1,27 @@
 /** Keys. A running server sees each change at once. */
 import { ulid } from "ulid";
-import type { AuditAction } from "../../domain/audit/audit.ts";
+import { type AuditAction, SUCCESSOR_OF } from "../../domain/audit/audit.ts";
+import { EVERY_DESK } from "../../domain/desk/desk.ts";
 import { checkLabel } from "../../domain/desk/note.ts";
 import { type ApiKey, generateKey, hashKey, IN_USE_MS, keyState } from "../../domain/key/key.ts";
 import { checkLimits, describeLimits } from "../../domain/key/limits.ts";
 import { ADMIN, type Author } from "../../domain/storage/author.ts";
-import type { Keys, MintedKey, NewKey } from "../../domain/storage/registry.ts";
+import type { Keys, KeysOf, MintedKey, NewKey } from "../../domain/storage/registry.ts";
 import { UserError } from "../../lib/errors.ts";
 import { addEntry } from "./audit.ts";
 import { activeDesk, deskIdOf, getDesk } from "./desk-rows.ts";
-import { greaterOf, indexedBy, lesserOf } from "./dialect.ts";
+import { greaterOf, indexedBy, itemsOf, lesserOf } from "./dialect.ts";
 import {
   EXPIRY,
   findKey,
   getKey,
   IS_ACTIVE,
+  IS_ACTIVE_ANYWHERE,
   requireRoom,
   selectKeys,
   successorId,
 } from "./key-rows.ts";
-import type { Sql, Tx } from "./sql.ts";
+import type { Reader, Sql, Tx, Value } from "./sql.ts";
 
 /** Sorts after every id. */
 const NO_CURSOR = "~";
@@ -67,29 +69,38 @@ export function keys(sql: Sql) {
       );
     },
 
-    async expiringKeys(desk, before) {
+    async expiringKeys(of, before) {
+      const [isActive, values] = await activeOf(sql, of);
       return selectKeys(
         sql,
         BY_EXPIRY,
-        `WHERE ${IS_ACTIVE} AND ${EXPIRY} < $3
+        `WHERE ${isActive} AND ${EXPIRY} < $${values.length + 2}
            AND desks.archived_at IS NULL AND ${successorId("$1")} IS NULL
          ORDER BY api_keys.expires_at`,
-        await deskIdOf(sql, desk),
+        ...values,
         before,
       );
     },
 
-    async rotatedKeysInUse(desk) {
+    async rotatedKeysInUse(of) {
+      const [isActive, values] = await activeOf(sql, of);
       const recently = lesserOf(`$1 - ${IN_USE_MS}`, "coalesce(next.last_used_at, 0)");
       const since = greaterOf("next.created_at", recently);
       return selectKeys(
         sql,
         BY_EXPIRY,
         `JOIN api_keys AS next ON next.id = ${successorId("$1")}
-         WHERE ${IS_ACTIVE} AND desks.archived_at IS NULL AND api_keys.last_used_at > ${since}
+         WHERE ${isActive} AND desks.archived_at IS NULL AND api_keys.last_used_at > ${since}
          ORDER BY api_keys.expires_at`,
-        await deskIdOf(sql, desk),
+        ...values,
       );
+    },
+
+    async findKeys(ids) {
+      const where = `WHERE api_keys.id IN (SELECT value FROM ${itemsOf("$2")} AS wanted)`;
+      const found = await selectKeys(sql, "", where, JSON.stringify(ids));
+      const byId = new Map(found.map((key) => [key.id, key]));
+      return [...new Set(ids)].flatMap((id) => byId.get(id) ?? []);
     },
 
     findKey: (id, of = {}) => findKey(sql, id, of),
@@ -147,13 +158,19 @@ export function keys(sql: Sql) {
         const { overlapMs, expiresInMs = old.lifetime_ms } = options;
         const expiresAt = Math.min(tx.now + overlapMs, old.expires_at ?? Number.MAX_SAFE_INTEGER);
         await tx.run("UPDATE api_keys SET expires_at = $1 WHERE id = $2", expiresAt, old.id);
-        const minted = await insertKey(tx, { ...old, expiresInMs }, by, `successor of ${old.id}`);
+        const minted = await insertKey(tx, { ...old, expiresInMs }, by, `${SUCCESSOR_OF}${old.id}`);
         await setSuccessor(tx, old.id, minted.record.id, desk?.id ?? null);
         await addKeyEntry(tx, by, old, "key.rotated", `its successor is ${minted.record.id}`);
         return { minted, old: await getKey(tx, old.id) };
       });
     },
   } satisfies Keys;
+}
+
+/** The condition for active keys, and its values from `$2` on. */
+async function activeOf(sql: Reader, of: KeysOf): Promise<[condition: string, values: Value[]]> {
+  if (of === EVERY_DESK) return [IS_ACTIVE_ANYWHERE, []];
+  return [IS_ACTIVE, [await deskIdOf(sql, of)]];
 }
 
 function requireRotatable(key: ApiKey, now: number): void {

@@ -32,6 +32,7 @@ import {
   toMember,
   workingPassword,
 } from "./member-rows.ts";
+import { removeAddress } from "./notices/places.ts";
 import { insertPasskey, removePasskeys } from "./passkeys.ts";
 import type { Reader, Sql, Tx } from "./sql.ts";
 
@@ -84,6 +85,7 @@ export function members(sql: Sql) {
         await tx.run("UPDATE members SET removed_at = $1 WHERE id = $2", tx.now, account.id);
         await addMemberEntry(tx, by, account, "member.removed");
         if (by.memberId !== null) await requireAnotherManager(tx, account);
+        await removeAddress(tx, by, account.desk_id, account.email);
         return { ...toMember(account), removed_at: tx.now, link_expires_at: null };
       });
     },

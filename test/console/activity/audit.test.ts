@@ -78,12 +78,12 @@ test("can be filtered by subject and by author on every page; each filter can be
   const signIns = await read(visitor, "/audit?about=sign-ins");
   expect(signIns.sentences).toEqual([
     "Somebody failed to sign in as ada@example.com with a password",
-    "ben@example.com signed in with a password",
-    "ada@example.com signed in with a password",
+    "ben@example.com signed in with a password, in a browser not seen before",
+    "ada@example.com signed in with a password, in a browser not seen before",
   ]);
   const both = "/audit?about=sign-ins&by=ben%40example.com";
   expect((await read(visitor, both)).sentences).toEqual([
-    "ben@example.com signed in with a password",
+    "ben@example.com signed in with a password, in a browser not seen before",
   ]);
   const { text } = await visitor.get(both);
   expect(text).toContain('href="/audit?about=sign-ins"');

@@ -1,7 +1,8 @@
 /** The home page: does the desk work? */
 import { describe, expect, test } from "bun:test";
+import { SILENCE_DEFAULT } from "../../../src/domain/desk/silence.ts";
 import { deskState } from "../../../src/console/pages/home/state.ts";
-import { DAY_MS, HOUR_MS } from "../../../src/lib/text/time.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/lib/text/time.ts";
 import { mintKey, openForDamage, post, signal } from "../../kit/setup.ts";
 import { getUntil, seen, signIn, startSignedIn } from "../_console.ts";
 
@@ -49,8 +50,30 @@ describe("the headline", () => {
     [1, { ...none, stored: 1, usual: 19 }, "good", "Signals are arriving"],
   ] as const)("%p ms after the newest signal, with %p: %s, %s", (ago, lastHour, tone, headline) => {
     const newestAt = ago === null ? null : NOW - ago;
-    expect(deskState(newestAt, lastHour, NOW)).toMatchObject({ tone, headline });
+    const { usual: rate } = lastHour;
+    const usual = rate === null ? null : { present: rate, before: rate };
+    const found = deskState(newestAt, { ...lastHour, usual }, SILENCE_DEFAULT, NOW);
+    expect(found).toMatchObject({ tone, headline });
   });
+});
+
+test("a desk that usually begins at this hour is not silent before the hour is over", () => {
+  const opening = { stored: 0, duplicate: 0, rejected: 0, usual: { present: 500, before: 0 } };
+  const at = Date.UTC(2026, 4, 1, 9, 20);
+  const state = deskState(at - 16 * HOUR_MS, { ...opening, ...lately(0, 0) }, SILENCE_DEFAULT, at);
+  expect(state).toMatchObject({ tone: "calm", headline: "No signal for 16 h" });
+});
+
+test("a desk that chose a span and hours goes by them", () => {
+  const quiet = { stored: 0, duplicate: 0, rejected: 0, usual: null, ...lately(0, 0) };
+  const hours = { days: ["Fri"], from: "09:00", to: "17:00", zone: "UTC" } as const;
+  const rule = { spanMs: 30 * MINUTE_MS, hours };
+  const stateAt = (time: string) =>
+    deskState(Date.parse("2026-05-01T07:00Z"), quiet, rule, Date.parse(`2026-05-01T${time}Z`));
+  expect(stateAt("08:59")).toMatchObject({ tone: "calm", headline: "No signal for 1 h" });
+  expect(stateAt("09:30")).toMatchObject({ tone: "calm" });
+  expect(stateAt("09:31")).toMatchObject({ tone: "warn", headline: "No signal for 2 h" });
+  expect(stateAt("17:00")).toMatchObject({ tone: "calm" });
 });
 
 test("a desk whose requests are all rejected sees why, and that signals arrive once they do", async () => {

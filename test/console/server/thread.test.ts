@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { pino } from "pino";
 import { ActivityRecorder } from "../../../src/console/pages/activity/recorder.ts";
+import type { ServerStatus } from "../../../src/ops/server.ts";
 import { type ConsoleOptions, ConsoleThread } from "../../../src/console/server/thread.ts";
 import { withStorage } from "../../../src/store/open.ts";
 import { onCleanup, temporaryFolder, until } from "../../kit/setup.ts";
@@ -20,9 +21,11 @@ test("a console that crashes is started again, at the same address", async () =>
   await withStorage(storage, () => {}, { create: true });
   const options: ConsoleOptions = {
     listen: { host: "127.0.0.1", port: 23_917 },
+    dataDir: storage,
     storage,
     consoleUrl: null,
     publicUrl: "http://127.0.0.1:8080",
+    notices: { allow: [], mail: null },
     certificate: null,
     trustedProxies: [],
     connectionsMax: 10,
@@ -34,7 +37,10 @@ test("a console that crashes is started again, at the same address", async () =>
   const log = pino({ base: null }, { write: (line) => void lines.push(line) });
   const thread = await ConsoleThread.start(options, log, new ActivityRecorder());
   onCleanup(() => thread.close());
-  thread.watch(() => null);
+  thread.watch(
+    () => null,
+    () => ({}) as ServerStatus,
+  );
   for (let crashes = 0; crashes < 2; crashes += 1) {
     // An error that nothing catches.
     workers.at(-1)?.postMessage(null);

@@ -150,7 +150,9 @@ describe("passkeys", () => {
     const done = await passkeySignIn(other, key);
     expect(done.location).toBe("/audit");
     expect(other.cookies.get(cookieNames.session)).not.toBe(planted);
-    expect((await audited(desk))[0]).toBe(`${ALICE} member.signed_in: with the passkey "Laptop"`);
+    expect((await audited(desk))[0]).toBe(
+      `${ALICE} member.signed_in: with the passkey "Laptop", in a browser not seen before`,
+    );
     const account = await other.get("/account");
     expect(account.text).toContain("<bdi>Laptop</bdi>");
     expect(account.text).not.toContain('<span class="none">never');

@@ -5,7 +5,15 @@ import { join } from "node:path";
 import { SESSIONS_NAME } from "../../../src/store/sqlite/side/sessions.ts";
 import { FAILURES_MAX } from "../../../src/console/server/limits/throttle.ts";
 import { cookieNames } from "../../../src/console/server/visit.ts";
-import { ALICE, carry, signIn, startConsole, type TestConsole, type Visitor } from "../_console.ts";
+import {
+  ALICE,
+  auditOf,
+  carry,
+  signIn,
+  startConsole,
+  type TestConsole,
+  type Visitor,
+} from "../_console.ts";
 
 /** The same browser after the restart and the end of its session. */
 function signedOut(from: Visitor, to: TestConsole): Visitor {
@@ -32,6 +40,18 @@ test("the member's browser can sign in after a restart and ten wrong passwords f
   const after = await startConsole({ dataDir: before.dataDir });
   await failTenTimes(after);
   expect((await signIn(signedOut(visitor, after))).location).toBe("/");
+});
+
+test("the audit says of a sign-in whether the member signed in with that browser before", async () => {
+  const desk = await startConsole();
+  const { visitor } = await desk.signUp("alpha", ALICE);
+  const last = async () => (await auditOf(desk))[0]?.detail;
+  expect(await last()).toBe("with a password, in a browser not seen before");
+  await signIn(signedOut(visitor, desk));
+  expect(await last()).toBe("with a password");
+  await desk.signUp("alpha", "ben@example.com");
+  await signIn(signedOut(visitor, desk), { email: "ben@example.com" });
+  expect(await last()).toBe("with a password, in a browser not seen before");
 });
 
 test("without the file of the sessions, the secret is another one, and no browser is known", async () => {

@@ -33,7 +33,7 @@ test("only setting a password uses up the link, not opening it or a refused pass
   expect(await isIn(visitor)).toBe(true);
   expect((await auditLines(desk)).slice(-2)).toEqual([
     "member.joined: with a password",
-    "member.signed_in: with a one-time link",
+    "member.signed_in: with a one-time link, in a browser not seen before",
   ]);
 
   const late = desk.visitor();

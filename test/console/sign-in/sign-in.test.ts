@@ -44,7 +44,9 @@ test("the right password opens the console and sets a cookie that scripts and ot
   expect(set.get(cookieNames.session)).toEqual(bare);
   expect(set.get(cookieNames.device)?.filter((one) => !one.startsWith("max-age"))).toEqual(bare);
   expect(visitor.cookies.has(cookieNames.visitor), "the cookie of before").toBe(false);
-  expect((await auditLines(desk)).at(-1)).toBe("member.signed_in: with a password");
+  expect((await auditLines(desk)).at(-1)).toBe(
+    "member.signed_in: with a password, in a browser not seen before",
+  );
 });
 
 test("a wrong password and an unknown address get the same answer; the wrong one is in the audit", async () => {

@@ -7,6 +7,8 @@ import {
   REJECT_REASONS_KEPT,
   type Rejects,
 } from "../../../domain/activity/activity.ts";
+import { latelyFrom, usually, usualRate } from "../../../domain/activity/usual.ts";
+import type { SilenceRule } from "../../../domain/desk/silence.ts";
 import { newestSignal } from "../../../domain/signal/chunks.ts";
 import type { StoredSignal } from "../../../domain/signal/stored-signal.ts";
 import { Chart } from "../../ui/chart.tsx";
@@ -26,8 +28,8 @@ import type { ConsoleServices } from "../../server/services.ts";
 import type { MemberVisit } from "../../server/visit.ts";
 import { expiringKeys, keysStillInUse, lastDayFrom, readUse } from "../keys/key-list.ts";
 import { type Attention, KeysToSee, RejectReasons } from "./attention.tsx";
-import { latelyFrom, type LastHour, readLastHour } from "./last-hour.ts";
-import { deskState, usually } from "./state.ts";
+import { type LastHour, readLastHour } from "./last-hour.ts";
+import { deskState } from "./state.ts";
 
 const REASONS_SHOWN = 5;
 /** Of each kind: expiring soon, rotated, and still in use. */
@@ -38,6 +40,7 @@ interface HomeAnswer extends Attention {
   /** Why most of the requests were rejected lately; null: none was. */
   readonly mainReason: Rejects | null;
   readonly lastHour: LastHour;
+  readonly silence: SilenceRule;
   /** The hours of the last day with anything in them. */
   readonly lastDay: readonly Bucket[];
   /** Of the last day; null: none. */
@@ -84,6 +87,7 @@ async function readAnswer(services: ConsoleServices, visit: MemberVisit): Promis
   return {
     newest: await newestSignal(signals, deskId),
     lastHour: await readLastHour(activity, deskId, now),
+    silence: await registry.silenceRule(deskId),
     lastDay: await activity.buckets({ deskId, keyIds: null, ...lastDay }),
     differing: await activity.differingTotal(deskId, lastDay.from),
     mainReason: lately[0] ?? null,
@@ -116,9 +120,14 @@ function HomeParts(answer: HomeAnswer): VNode {
   );
 }
 
-function DeskState({ newest, lastHour, mainReason, reasons }: HomeAnswer): VNode {
+function DeskState({ newest, lastHour, silence, mainReason, reasons }: HomeAnswer): VNode {
   const { now } = useVisit();
-  const { isAboutRejects, ...state } = deskState(newest?.received_at ?? null, lastHour, now);
+  const { isAboutRejects, ...state } = deskState(
+    newest?.received_at ?? null,
+    lastHour,
+    silence,
+    now,
+  );
   const reason = mainReason ?? reasons[0];
   return (
     <StateBanner {...state}>
@@ -143,6 +152,7 @@ function pathOfReason(reason: Rejects | undefined): string {
 }
 
 function Figures({ newest, lastHour, lastDay }: HomeAnswer): VNode {
+  const { now } = useVisit();
   const { stored, usual } = lastHour;
   const duplicates = sumOf(lastDay, "duplicate");
   const rejected = sumOf(lastDay, "rejected");
@@ -152,7 +162,7 @@ function Figures({ newest, lastHour, lastDay }: HomeAnswer): VNode {
       <Tile name="Latest signal" hint={newest !== null && <Past at={newest.received_at} />}>
         {newest === null ? <None /> : <SignalLink {...newest} />}
       </Tile>
-      <Tile name="Stored, last hour" hint={usual !== null && usually(usual)}>
+      <Tile name="Stored, last hour" hint={usual !== null && usually(usualRate(usual, now))}>
         {stored.toLocaleString("en")}
       </Tile>
       <Tile

@@ -1,4 +1,5 @@
 /** Signs a browser in and out. */
+import { NEW_BROWSER } from "../../../domain/audit/audit.ts";
 import type { Account } from "../../../domain/member/member.ts";
 import type { ConsoleServices } from "../../server/services.ts";
 import { shorten } from "../../ui/words.ts";
@@ -25,17 +26,19 @@ export async function admit(
   account: Account,
   { how, passkeyId }: Proof,
 ): Promise<void> {
+  const device = visit.cookies.get(cookieNames.device);
+  const isKnown = services.throttle.isKnownDevice(account.email, device);
   await services.audit.append({
     deskId: account.desk_id,
     actor: account.id,
     client: visit.address,
     action: "member.signed_in",
     subjectId: account.id,
-    detail: how,
+    detail: isKnown ? how : how + NEW_BROWSER,
   });
   await startSession(services, visit, account, passkeyId);
-  const device = services.throttle.rememberDevice(account.email);
-  visit.cookies.set(cookieNames.device, device, DEVICE_AGE_S_MAX);
+  const remembered = services.throttle.rememberDevice(account.email);
+  visit.cookies.set(cookieNames.device, remembered, DEVICE_AGE_S_MAX);
 }
 
 /** Replaces the browser's token, if it has one. `account` and `passkeyId`: see {@link Sessions.start}. */

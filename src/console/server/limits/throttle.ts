@@ -141,6 +141,11 @@ export class SignInThrottle {
     return waitMs;
   }
 
+  /** Whether the browser has signed in as this member before. */
+  isKnownDevice(email: string, device: string | null): boolean {
+    return this.#nonceOf(normalizeEmail(email), device) !== null;
+  }
+
   /** The value of the cookie for a browser that has just signed in. */
   rememberDevice(email: string): string {
     const nonce = generateToken();

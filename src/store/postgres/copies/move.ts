@@ -22,7 +22,7 @@ const OTHERS = `SELECT count(*) AS count FROM pg_stat_activity
 
 /** Conflicts with every change, and with no read. */
 const LOCK =
-  "LOCK TABLE turn, desks, api_keys, members, invitations, passkeys, audit, signals IN EXCLUSIVE MODE";
+  "LOCK TABLE turn, desks, api_keys, members, invitations, passkeys, audit, notice_places, notice_deliveries, notice_troubles, signals IN EXCLUSIVE MODE";
 
 const RESTORE = "restore it from a backup, and check that with signalbox verify --store URL";
 const MAKE_ANOTHER =

@@ -4,6 +4,7 @@ import {
   type BucketQuery,
   type BucketSpan,
   type CountedBucket,
+  type DeskBucket,
   type DifferingQuery,
   type DifferingTotal,
   type KeyRepeats,
@@ -23,6 +24,16 @@ import { fieldsOf } from "./fields.ts";
 export function readActivity(sql: Reader): Omit<Activity, "write" | "forgetSent"> {
   return {
     buckets: (query) => readBuckets(sql, query),
+    bucketsOfDesks: (deskIds, span) =>
+      sql.all<DeskBucket>(
+        `SELECT desk_id AS "deskId", start, sum(stored) AS stored, sum(duplicate) AS duplicate,
+           sum(rejected) AS rejected
+         FROM counts WHERE desk_id IN (SELECT CAST(value AS INTEGER) FROM ${itemsOf("$1")}) AND reason_id = ''
+           AND width_ms = $2 AND start >= $3
+         GROUP BY desk_id, start ORDER BY start`,
+        JSON.stringify(deskIds),
+        ...since(span),
+      ),
     keysStillInUse: (deskId, from, limit) => readStillInUse(sql, deskId, from, limit),
     rejects: (query) => readRejects(sql, query),
     rejected: ({ deskId, reason, keyId }, limit) =>
@@ -89,16 +100,20 @@ function readBuckets(
 
 export async function readStillInUse(
   sql: Reader,
-  deskId: number,
+  deskId: number | null,
   from: number,
   limit: number,
 ): Promise<string[]> {
+  const [width, start] = since({ width: "hour", from });
+  const [ofDesk, values] = deskId === null ? ["", []] : ["AND desk_id = $4", [deskId]];
   const rows = await sql.all<{ key_id: string }>(
-    `SELECT key_id FROM counts WHERE ${SINCE} AND reason_id = '' AND unauthorized > 0
-     GROUP BY key_id ORDER BY max(last_at) DESC LIMIT $4`,
-    deskId,
-    ...since({ width: "hour", from }),
+    `SELECT key_id FROM counts
+     WHERE unauthorized > 0 AND reason_id = '' AND width_ms = $1 AND start >= $2 ${ofDesk}
+     GROUP BY key_id ORDER BY max(last_at) DESC LIMIT $3`,
+    width,
+    start,
     limit,
+    ...values,
   );
   return rows.map(({ key_id }) => key_id);
 }

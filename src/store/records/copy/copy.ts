@@ -2,7 +2,7 @@
  * Copies everything but sessions and activity to another engine. It can be interrupted at any moment, and goes on after
  * the last signal when it is run again.
  */
-import type { Copied, MoveOptions, MoveProgress } from "../../../domain/storage/move.ts";
+import type { Copied, MoveOptions, MoveProgress } from "../../../domain/storage/engine.ts";
 import { type HashedSignal, isIntact } from "../../../domain/signal/hash.ts";
 import { UserError } from "../../../lib/errors.ts";
 import { showHidden } from "../../../lib/text/hidden.ts";

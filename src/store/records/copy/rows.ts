@@ -15,6 +15,9 @@ export const registry: readonly Table[] = [
   { name: "invitations", key: "id" },
   { name: "passkeys", key: "id" },
   { name: "audit", key: "id" },
+  { name: "notice_places", key: "id" },
+  { name: "notice_deliveries", key: "id" },
+  { name: "notice_troubles", key: "name" },
 ];
 
 export const signals: Table = { name: "signals", key: "seq" };

@@ -15,6 +15,7 @@ const ENDS = [
   ["members", "id", "removed_at"],
   ["invitations", "id", "spent_at"],
   ["passkeys", "id", "removed_at"],
+  ["notice_places", "id", "removed_at"],
 ] as const;
 
 /** Call it in a transaction, with the previous database attached as `previous`. Throws what SQLite throws. */

@@ -14,9 +14,10 @@ export const sayOnStderr: OnTightened = (sentence) => writeToStderr(`${sentence}
 
 /** The files of Signalbox in a data folder. */
 export const OUR_FILES =
-  /^(signalbox\.db|signalbox-(activity|sessions)\.db|serve\.lock|ops\.sock|acme$)/;
+  /^(signalbox\.db|signalbox-(activity|sessions)\.db|serve\.lock|ops\.sock|notify\.key$|acme$)/;
 /** Those that a server opens, without copies that somebody made beside them. */
-const OPENED_FILES = /^(signalbox(-activity|-sessions)?\.db(-wal|-shm)?|serve\.lock|ops\.sock)$/;
+const OPENED_FILES =
+  /^(signalbox(-activity|-sessions)?\.db(-wal|-shm)?|serve\.lock|ops\.sock|notify\.key)$/;
 /** Has the keys of `serve --acme-domain`. */
 const ACME_FOLDER = "acme";
 

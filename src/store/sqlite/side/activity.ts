@@ -112,7 +112,7 @@ function attachUnwritten(db: Database): void {
   db.run("PRAGMA temp_store = MEMORY");
   db.run(OVERWRITE_DELETED);
   db.run("ATTACH ':memory:' AS unwritten");
-  db.run(activitySql.replaceAll("CREATE TABLE ", "CREATE TABLE unwritten."));
+  db.run(activitySql.replaceAll(/CREATE (?:TABLE|INDEX) /g, "$&unwritten."));
   for (const table of tables) {
     db.run(`CREATE TEMP VIEW ${table} AS
       SELECT * FROM main.${table} UNION ALL SELECT * FROM unwritten.${table}`);

@@ -1,7 +1,7 @@
 /** What servers remember for minutes. */
 import { expect, test } from "bun:test";
-import { MINUTE_MS } from "../../src/lib/text/time.ts";
-import { start, type Started } from "./start.ts";
+import { MINUTE_MS } from "../../../src/lib/text/time.ts";
+import { start, type Started } from "../start.ts";
 
 /** One engine has the test's clock, the other its own. */
 async function passed({ time }: Started, milliseconds: number): Promise<void> {
