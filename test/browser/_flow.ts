@@ -1,7 +1,7 @@
 /** What a member does in a browser window, as far as several tests do it. */
 import { expect } from "bun:test";
 import type { BrowserContextOptions, Locator, Page } from "playwright-core";
-import { type Answer, callUrl, signal } from "../kit/setup.ts";
+import { type Answer, callUrl, signal, type TestAppOptions } from "../kit/setup.ts";
 import { PASSWORD, startConsole, type TestConsole } from "../console/_console.ts";
 import type { OpenWindow, Window } from "./_browser.ts";
 
@@ -10,8 +10,9 @@ export async function openDesk(
   openWindow: OpenWindow,
   name: string,
   options: BrowserContextOptions = {},
+  app: TestAppOptions = {},
 ): Promise<Window & { desk: TestConsole }> {
-  const desk = await startConsole();
+  const desk = await startConsole(app);
   const { visitor } = await desk.signUp(name, `alice@${name}.example`);
   const window = await openWindow(desk.url, options);
   const url = desk.url.replace("http:", "https:");

@@ -76,17 +76,20 @@ export function Choices({
   legend,
   options,
   chosen,
+  isList = false,
 }: {
   name: string;
   legend: string;
   options: readonly Option[];
   /** Before the form was sent. */
   chosen: readonly string[];
+  /** One below the other. */
+  isList?: boolean;
 }): VNode {
   const { request, form } = useVisit();
   const ticked = request.method === "POST" ? form.getAll(name) : chosen;
   return (
-    <fieldset class="choices">
+    <fieldset class={isList ? "choices list" : "choices"}>
       <legend>{legend}</legend>
       {options.map(({ value, name: shown }) => (
         <label>

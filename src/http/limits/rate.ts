@@ -1,5 +1,5 @@
 /** Token buckets: `perSecond` on average, and bursts. */
-import { AppError, errorCatalogue } from "../../domain/errors.ts";
+import { AppError } from "../../domain/errors.ts";
 
 const BURST_SECONDS = 2;
 
@@ -12,15 +12,11 @@ interface Bucket {
 export class RateLimiter<Owner = number> {
   readonly #perSecond: number;
   readonly #burst: number;
-  readonly #message: string;
+  readonly #message: string | undefined;
   readonly #buckets = new Map<Owner, Bucket>();
 
   /** 0 turns the limit off. */
-  constructor(
-    perSecond: number,
-    burst: number = perSecond * BURST_SECONDS,
-    message: string = errorCatalogue.rate_limited.message,
-  ) {
+  constructor(perSecond: number, burst: number = perSecond * BURST_SECONDS, message?: string) {
     this.#perSecond = perSecond;
     this.#burst = burst;
     this.#message = message;
@@ -41,7 +37,10 @@ export class RateLimiter<Owner = number> {
     if (bucket.tokens < 1) {
       const waitS = (1 - bucket.tokens) / this.#perSecond;
       const retryAfterS = Math.max(1, Math.ceil(waitS));
-      throw new AppError("rate_limited", { message: this.#message, retryAfterS });
+      throw new AppError("rate_limited", {
+        retryAfterS,
+        ...(this.#message !== undefined && { message: this.#message }),
+      });
     }
     bucket.tokens -= 1;
   }

@@ -143,24 +143,30 @@ test("another desk's place is unknown", async () => {
 test("a desk chooses when silence is a notice, and Home goes by it", async () => {
   const { visitor, app } = await startNotified();
   const { text } = await visitor.get("/notices");
-  expect(seen(text)).toContain("Told after three times the usual interval.");
+  expect(seen(text)).toContain("A notice comes after three times the usual interval.");
   const answer = await visitor.post("/notices/silence", {
     span: String(30 * 60_000),
     day: "Mon",
     from: "09:30",
     to: "16:00",
-    zone: "america/new_york",
+    "time-zone": "america/new_york",
   });
   expect(answer.location).toBe("/notices?saved");
   const after = (await visitor.get("/notices?saved")).text;
   expect(seen(after)).toContain("Saved.");
-  expect(seen(after)).toContain("Told after 30 min, Mon 09:30 to 16:00 America/New_York.");
+  expect(seen(after)).toContain(
+    "A notice comes after 30 min, Mon 09:30 to 16:00 America/New_York.",
+  );
   expect(after).toMatch(/value="Mon" checked/);
   expect((await auditOf(app))[0]).toMatchObject({
     action: "desk.silence_set",
     detail: "after 30 min, Mon 09:30 to 16:00 America/New_York",
   });
-  const bad = await visitor.post("/notices/silence", { span: "usual", day: "Tue", zone: "<Mars>" });
+  const bad = await visitor.post("/notices/silence", {
+    span: "usual",
+    day: "Tue",
+    "time-zone": "<Mars>",
+  });
   expect(bad.status).toBe(422);
   expect(seen(bad.text)).toContain("The time zone is unknown");
   expect(bad.text).toContain('value="&lt;Mars>"');
@@ -168,6 +174,6 @@ test("a desk chooses when silence is a notice, and Home goes by it", async () =>
   // Without a day, at any time.
   await visitor.post("/notices/silence", { span: "usual", from: "09:30", to: "16:00" });
   expect(seen((await visitor.get("/notices")).text)).toContain(
-    "Told after three times the usual interval.",
+    "A notice comes after three times the usual interval.",
   );
 });

@@ -63,6 +63,7 @@ export function NewPlacePage({
       more={
         <Choices
           name="kind"
+          isList
           legend="Which notices"
           options={kinds.map((value) => ({ value, name: noticeKinds[value].title }))}
           chosen={kinds}

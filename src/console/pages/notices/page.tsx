@@ -73,7 +73,7 @@ export function NoticesPage({
         hint="When no signal has come for so long, a notice says so. Home goes by the same rule."
       >
         <Problem>{problem}</Problem>
-        <p>Told {describeSilenceRule(silence)}.</p>
+        <p>A notice comes {describeSilenceRule(silence)}.</p>
         {isManager && (
           <FoldedForm verb="Change" action="/notices/silence">
             <SilenceFields {...silence} />

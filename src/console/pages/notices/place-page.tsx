@@ -113,14 +113,7 @@ function factsOf({ kinds, by_admin, created_at }: NoticePlace): Fact[] {
     "All, and those of later versions",
   ];
   return [
-    [
-      "Notices",
-      <ul class="plain">
-        {titles.map((title) => (
-          <li>{title}</li>
-        ))}
-      </ul>,
-    ],
+    ["Notices", titles.join("; ")],
     [
       "Added",
       <>

@@ -41,19 +41,17 @@ export function SilenceFields({ spanMs, hours }: SilenceRule): VNode {
         options={weekdays.map((day) => ({ value: day, name: day }))}
         chosen={hours?.days ?? []}
       />
-      <div class="pair-of-fields">
-        <Field id="from" label="From" {...time} value={typed("from", hours?.from)} />
-        <Field id="to" label="To" {...time} value={typed("to", hours?.to)} />
-      </div>
+      <Field id="from" label="From" {...time} value={typed("from", hours?.from)} />
+      <Field id="to" label="To" {...time} value={typed("to", hours?.to)} />
       <Field
-        id="zone"
+        id="time-zone"
         label="Time zone of these hours"
         hint="Such as America/New_York. Silence is counted from when the hours begin."
         type="text"
         {...zones}
         autocomplete="off"
         spellcheck={false}
-        value={typed("zone", hours?.zone ?? ZONE_DEFAULT)}
+        value={typed("time-zone", hours?.zone ?? ZONE_DEFAULT)}
       />
       <datalist id="zones">
         {Intl.supportedValuesOf("timeZone").map((zone) => (
@@ -87,7 +85,7 @@ export function readSilenceRule(form: URLSearchParams): SilenceRule {
     days,
     from: given("from", DAY_BEGINS),
     to: given("to", DAY_BEGINS),
-    zone: given("zone", ZONE_DEFAULT).trim(),
+    zone: given("time-zone", ZONE_DEFAULT).trim(),
   };
   return { spanMs: span === USUAL ? null : Number(span), hours: days.length === 0 ? null : hours };
 }
