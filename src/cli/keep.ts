@@ -32,7 +32,7 @@ function explain(part: string): string {
   const [, digits = "", word = ""] = /^(\d*)\s*([a-z]*)$/i.exec(part) ?? [];
   const letter = word.slice(0, 1).toLowerCase();
   const tiers = letter in usual ? [letter as Tier] : (Object.keys(usual) as Tier[]);
-  // Of months and minutes, nobody knows which was meant.
+  // Another unit has no tier: suggest all of them.
   const meant =
     digits === "" && !(letter in usual)
       ? "24h,7d,4w"

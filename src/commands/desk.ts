@@ -198,7 +198,7 @@ const keepSentCommand = defineCommand({
   options: [new Option("--off", "delete what is kept, and only count requests from now on")],
   adds: "data and json",
   notes: `
-Shown in the desk's console, whose members can change this, too, and by signalbox signals rejects. What looks
+Shown in the desk's console, whose managers can change this, too, and by signalbox signals rejects. What looks
 like a key or a password is never kept.`,
   examples: ["signalbox desk keep-sent alpha --off", "signalbox desk keep-sent alpha"],
   run: async ({ off, json, data }: DataOptions & { off?: true }, name: string) => {

@@ -24,9 +24,9 @@ export const statusCommand = defineCommand({
   adds: "data and json",
   notes: `
 Shows the server's version and addresses, each desk's latest signal, the rate, the last backup, the disk, the
-certificate, who sends unknown keys (docs/operations.md says how to find the key), then what needs attention (such as a revoked key that still sends), each with what to type.
-Works without a running server, too. Exits with code 0 whatever needs attention, and with 1 if the database
-cannot be read: use healthcheck for a supervisor.`,
+certificate, who sends unknown keys (docs/operations.md says how to find the key), then what needs attention
+(such as a revoked key that still sends), each with what to type. Works without a running server, too. Exits with
+code 0 whatever needs attention, and with 1 if the database cannot be read: use healthcheck for a supervisor.`,
   examples: ["signalbox status", "signalbox status --json | jq '.attention'"],
   run: async ({ json, ...place }: DataOptions) => {
     const status = await readStatus(place);

@@ -169,12 +169,13 @@ test("the worst text takes milliseconds", () => {
     "s\u200b",
     "bearer ",
     "'",
+    `${"secret".repeat(150)}${" ".repeat(1148)}`,
   ];
   for (const part of worst) {
     const text = part.repeat(Math.ceil(SENT_BYTES_MAX / part.length));
     const startedAt = performance.now();
     withoutSecrets(text, { isCut: true });
     // A hundred times what it takes.
-    expect({ part, isFast: performance.now() - startedAt < 500 }).toEqual({ part, isFast: true });
+    expect({ part, isFast: performance.now() - startedAt < 200 }).toEqual({ part, isFast: true });
   }
 });
