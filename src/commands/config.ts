@@ -3,7 +3,8 @@ import type { Command } from "commander";
 import { defineCommand } from "../cli/define.ts";
 import { jsonOption } from "../cli/options.ts";
 import { printList, printNote } from "../cli/print.ts";
-import { describeSettings, serveSettings } from "./serve/settings.ts";
+import { describeSettings } from "./serve/describe-settings.ts";
+import { serveSettings } from "./serve/settings.ts";
 import { describeUnknownSettings } from "./serve/unknown-settings.ts";
 
 export function configCommand(): Command {

@@ -53,7 +53,7 @@ test("a key that was typed as a label does not get into the address", async () =
   await signedOut(page);
   const link = page.getByRole("link", { name: "Sign in" });
   expect(await link.getAttribute("href")).toBe(
-    "/sign-in?next=%2Fkeys%2Fnew%3Fscope%3Dsend%26expires%3Dnever",
+    "/sign-in?next=%2Fkeys%2Fnew%3Fscope%3Dsend%26expires%3Dnever%26networks%3D%26rate%3D",
   );
 });
 

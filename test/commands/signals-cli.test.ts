@@ -7,6 +7,7 @@ import { encodeTime } from "ulid";
 import { cliHere, expectRefusal, mintKey, signalbox, spawn, startServe } from "../kit/cli.ts";
 import { edit, editSignals, seed, seededId, seededUlid } from "../store/_databases.ts";
 import { emptySignal } from "../store/_signal.ts";
+import { hashOfRow } from "../kit/records.ts";
 import { onCleanup, post, temporaryFolder } from "../kit/setup.ts";
 import { CTRL_C, onTerminal, startOnTerminal } from "../kit/terminal.ts";
 import { prettyJson } from "../../src/domain/signal/pretty-json.ts";
@@ -395,11 +396,16 @@ describe("tail", () => {
     await tail.until(5);
     edit(path, "DELETE FROM signals WHERE seq > 2");
     await Bun.sleep(1_500);
-    editSignals(path, [
+    const lower = { id: seededUlid(3), desk_id: 1, key_id: keyId, received_at: 1 };
+    const fields = { source: "venue_1", type: "stock", symbol: "AAPL", side: "open" } as const;
+    const none = { client_signal_id: null, direction: null, price: null, quantity: null } as const;
+    const hash = hashOfRow({ ...lower, ...fields, ...none, signal_time: null, metadata: null });
+    edit(path, [
       `INSERT INTO signals (seq, id, desk_id, key_id, received_at, source, type, symbol, side, hash)
-       VALUES (3, ?, 1, ?, 1, 'venue_1', 'stock', 'AAPL', 'open', zeroblob(8))`,
-      seededUlid(3),
+       VALUES (3, ?, 1, ?, 1, 'venue_1', 'stock', 'AAPL', 'open', ?)`,
+      lower.id,
       keyId,
+      hash,
     ]);
     await tail.until(6);
     await tail.stop();

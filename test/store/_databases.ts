@@ -114,7 +114,7 @@ export function newDataDir(): string {
 /** Runs statements, each with its values, as another program does. */
 export function edit(
   path: string,
-  ...statements: (string | [string, ...(string | number)[]])[]
+  ...statements: (string | [string, ...(string | number | Uint8Array)[]])[]
 ): void {
   const db = new Database(path);
   db.run("PRAGMA busy_timeout = 5000");

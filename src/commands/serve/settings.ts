@@ -5,15 +5,12 @@
 import type { Command, Option } from "commander";
 import { UsageError } from "../../lib/errors.ts";
 import { logLevels } from "../../lib/log.ts";
-import { placeName } from "../../lib/place.ts";
-import { readStoreUrl } from "../../lib/store-url.ts";
 import { parseDomain } from "../../http/acme/plan.ts";
 import type { Address } from "../../http/address.ts";
 import { CONNECTIONS_MAX_DEFAULT } from "../../http/limits/connections.ts";
 import { TrustedProxies } from "../../http/transport.ts";
 import { readKeep } from "../../cli/keep.ts";
 import { type AllowedHost, NO_HOSTS, parseAllowed, PUBLIC_HOSTS } from "../../notices/allow.ts";
-import { readSmtpUrl, shownSmtpUrl } from "../../notices/settings.ts";
 import {
   orInvalid,
   readAddress,
@@ -254,47 +251,6 @@ function collectHosts(text: string, before?: readonly AllowedHost[]): readonly A
   if (text === NO_HOSTS) return others;
   return [...others, ...splitList(text).map((host) => orInvalid(() => parseAllowed(host)))];
 }
-
-interface DescribedSetting {
-  readonly flag: string;
-  readonly variable: string;
-  /** As it was written; `on` or `off` for a switch; null: none. */
-  readonly value: string | null;
-  readonly source: "default" | "environment" | "flag";
-}
-
-/** `typed`: the values given as flags, by the option's name. */
-export function describeSettings(
-  command: Command,
-  typed: ReadonlyMap<string, readonly string[]>,
-): DescribedSetting[] {
-  return command.options.flatMap((option): DescribedSetting[] => {
-    const { long, envVar } = option;
-    if (typeof long !== "string" || envVar === undefined) return [];
-    const name = option.attributeName();
-    const from = command.getOptionValueSource(name);
-    const source = from === "cli" ? "flag" : from === "env" ? "environment" : "default";
-    const fallback =
-      long === "--listen" && (command.getOptionValue("acmeDomain") as readonly string[]).length > 0
-        ? ACME_LISTEN
-        : (option.defaultValueDescription ?? (option.defaultValue as string | undefined));
-    const written = {
-      default: fallback === "none" ? null : (fallback ?? null),
-      environment: process.env[envVar] ?? "",
-      flag: typed.get(name)?.join(",") ?? "",
-    };
-    const value = option.required ? written[source] : isOn(name, command) ? "on" : "off";
-    const hide = source === "default" ? undefined : withoutPassword[name];
-    const shown = hide === undefined ? value : hide(String(command.getOptionValue(name)));
-    return [{ flag: long, variable: envVar, value: shown, source }];
-  });
-}
-
-/** URLs that may have one, by the option's name. */
-const withoutPassword: Readonly<Record<string, (url: string) => string>> = {
-  store: (url) => placeName(readStoreUrl(url)),
-  smtpUrl: (url) => shownSmtpUrl(readSmtpUrl(url)),
-};
 
 /** True if a flag without a value is given; the environment can also say no. Throws `UsageError` for what is neither. */
 export function isOn(name: string, serve: Command): boolean {

@@ -1,5 +1,6 @@
 /** How members are read, and their one-time links, of whose tokens only the SHA-256 is stored. */
 import { ulid } from "ulid";
+import type { AuditAction } from "../../domain/audit/audit.ts";
 import {
   type Account,
   generateToken,
@@ -9,7 +10,9 @@ import {
   type Member,
   type SignInAccount,
 } from "../../domain/member/member.ts";
+import type { Author } from "../../domain/storage/author.ts";
 import { NotFoundError } from "../../lib/errors.ts";
+import { addEntry } from "./audit.ts";
 import { greaterOf } from "./dialect.ts";
 import type { Reader, Tx } from "./sql.ts";
 
@@ -134,4 +137,15 @@ export async function findLink(sql: Reader, token: string): Promise<OpenLink | n
 export async function spendLinks(tx: Tx, memberId: string): Promise<void> {
   const spend = "UPDATE invitations SET spent_at = $1 WHERE member_id = $2 AND spent_at IS NULL";
   await tx.run(spend, tx.now, memberId);
+}
+
+/** `by`: who did it to the member. */
+export function addMemberEntry(
+  tx: Tx,
+  by: Author,
+  { id: subjectId, desk_id: deskId }: Account,
+  action: AuditAction,
+  detail?: string,
+): Promise<void> {
+  return addEntry(tx, by, { deskId, action, subjectId, detail: detail ?? null });
 }

@@ -15,9 +15,9 @@ import { ADMIN, type Author } from "../../domain/storage/author.ts";
 import type { Members } from "../../domain/storage/members.ts";
 import { NotFoundError, UserError } from "../../lib/errors.ts";
 import { shellQuoted } from "../../lib/text/shell.ts";
-import { addEntry } from "./audit.ts";
 import { activeDesk, getDesk } from "./desk-rows.ts";
 import {
+  addMemberEntry,
   endSessions,
   findAccount,
   findByEmail,
@@ -285,16 +285,6 @@ async function addSpentEntry(
   const taken = passkey === null ? "passkeys" : "password and passkeys";
   const detail = `by a one-time link; earlier ${taken} were taken away`;
   return addMemberEntry(tx, by, account, action, detail);
-}
-
-function addMemberEntry(
-  tx: Tx,
-  by: Author,
-  { id: subjectId, desk_id: deskId }: Account,
-  action: AuditAction,
-  detail?: string,
-): Promise<void> {
-  return addEntry(tx, by, { deskId, action, subjectId, detail: detail ?? null });
 }
 
 function setOrChanged({ has_password }: Account): AuditAction {

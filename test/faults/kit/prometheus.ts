@@ -10,7 +10,7 @@ import { readRules, type RuleFile } from "../../ops/_metrics.ts";
 const SCRAPE_INTERVAL = "500ms";
 const POLL_MS = 200;
 /** Prometheus knows the ports of servers from the start: it takes up new ones only every 5 s. */
-const SERVERS_MAX = 20;
+const SERVERS_MAX = 24;
 /** An alert fires a window and a `for` after its cause: at most 40 s with the shortened rules. */
 const PATIENCE_MS = 90_000;
 
