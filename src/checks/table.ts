@@ -76,7 +76,7 @@ export async function* runChecks(
   use: Use,
   context: Context,
   msMax = MS_MAX,
-): AsyncGenerator<Finding & Pick<Row, "name" | "notice">> {
+): AsyncGenerator<Finding & { readonly name: string }> {
   const deadline = performance.now() + msMax;
   for (const row of table) {
     const { name, usedBy, notice } = row;
@@ -139,8 +139,11 @@ export async function readiness(known: Known): Promise<Readiness> {
 /** What the operator gets notices about. */
 export async function findForNotices(known: Known): Promise<CheckFinding[]> {
   const findings: CheckFinding[] = [];
-  for await (const { notice, severity, ...found } of runChecks("notices", contextOf(known))) {
-    if (notice !== undefined) findings.push({ ...found, notice, isOk: severity === "ok" });
+  const kinds = new Map(table.map(({ name, notice }) => [name, notice]));
+  for await (const { name, severity, sentence, next } of runChecks("notices", contextOf(known))) {
+    const notice = kinds.get(name);
+    if (notice === undefined) continue;
+    findings.push({ name, notice, isOk: severity === "ok", sentence, next });
   }
   return findings;
 }

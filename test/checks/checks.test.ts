@@ -1,10 +1,14 @@
 /** The table of checks, which `/readyz`, `status` and `doctor` choose from. */
 import { expect, test } from "bun:test";
+import { ulid } from "ulid";
 import { checkKeys } from "../../src/checks/desks.ts";
 import type { Finding } from "../../src/checks/finding.ts";
 import { type EndedKey, readStored, type Stored } from "../../src/checks/stored.ts";
-import { runChecks } from "../../src/checks/table.ts";
+import { findForNotices, runChecks } from "../../src/checks/table.ts";
 import { contextOf } from "../../src/commands/context.ts";
+import type { StoredSignal } from "../../src/domain/signal/stored-signal.ts";
+import { DAY_MS } from "../../src/lib/text/time.ts";
+import type { ServerStatus } from "../../src/ops/server.ts";
 import { withStorage } from "../../src/store/open.ts";
 import { commandsOn, mintKey } from "../kit/cli.ts";
 import { temporaryFolder } from "../kit/setup.ts";
@@ -100,4 +104,26 @@ test("a revoked key is found beside a hundred that got 401 while their desk was 
     readStored({ ...storage, activity: { ...storage.activity, keysStillInUse } }, null, Date.now()),
   );
   expect(stillInUse).toMatchObject([{ id, state: "revoked" }]);
+});
+
+test("the operator gets notices of what the checks say of backups, disk, clock and certificate", async () => {
+  const { dataDir, files, now } = await contextOf(await folder());
+  const failure = { at: now, reason: "the disk is full" };
+  const plan = { dir: temporaryFolder(), every_ms: 1, keep: 1, newest: null, verified_at: null };
+  const server = {
+    started_at: now,
+    certificate_expires_at: now + DAY_MS,
+    backups: { ...plan, failure, stuck_since: null, sending: null },
+  } as unknown as ServerStatus;
+  const newest = async () => [{ id: ulid(now + DAY_MS) } as StoredSignal];
+  const found = await findForNotices({ dataDir, files, now, server, newest });
+  expect(found.map(({ name, notice, isOk }) => [name, notice, isOk])).toEqual([
+    ["disk", "disk", true],
+    ["clock", "clock", true],
+    ["ids", "clock", false],
+    ["certificate", "certificate", false],
+    ["backups", "backup", false],
+    ["backup disk", "disk", true],
+  ]);
+  expect(found[4]?.sentence).toContain("the disk is full");
 });

@@ -255,7 +255,10 @@ export function troublesTests(): void {
       expect(await given.pass(20 * SECOND_MS)).toEqual([]);
     }
     given.state.outage = null;
-    expect(await given.pass(LATER)).toHaveLength(2);
+    const ended = await given.pass(LATER);
+    expect(ended.map(({ text }) => text)).toEqual(
+      Array.from({ length: 2 }, () => expect.stringMatching(/for about 24 min/)),
+    );
   });
 
   test("a pause of nine seconds is no trouble", async () => {

@@ -9,7 +9,7 @@ import type { Trouble, Troubles } from "../../domain/storage/notices.ts";
 import { DAY_MS, MINUTE_MS } from "../../lib/text/time.ts";
 
 /** A trouble that comes back sooner has not ended: one that flaps is one trouble. */
-export const GONE_MS = MINUTE_MS;
+const GONE_MS = MINUTE_MS;
 const REMINDER_MS = DAY_MS;
 
 /** What a notice says. `phase`: if the end of one trouble is not good news. */
