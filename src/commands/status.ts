@@ -88,7 +88,11 @@ function printStatus(status: Status): void {
       DESK: { cell: ({ name }) => name, whole: true },
       "ACTIVE KEYS": ({ active_keys }) => String(active_keys),
       "LATEST SIGNAL": ({ latest_signal }) => formatTime(latest_signal?.received_at ?? null),
-      SYMBOL: { cell: ({ latest_signal }) => latest_signal?.symbol ?? "-", leaveOut: 1 },
+      SYMBOL: {
+        cell: ({ latest_signal }) =>
+          latest_signal === null ? "-" : (latest_signal.symbol ?? "damaged"),
+        leaveOut: 1,
+      },
     });
   }
   printUnknownKeys(server);

@@ -182,6 +182,15 @@ export function damageTests(): void {
     expect((await list({ ...all, after: id })).signals.map((one) => one.id)).toEqual([third]);
   });
 
+  test("the newest signal of a desk has no symbol if it is changed", async () => {
+    const { registry, storage, third } = await damaged(() => "price = price");
+    const latest = async () =>
+      (await registry.listOverviews()).find(({ name }) => name === "alpha");
+    expect((await latest())?.latest_signal).toMatchObject({ id: third, symbol: "AAPL" });
+    await storage.damage(`UPDATE signals SET symbol = 'CTC/USDT' WHERE id = '${third}'`);
+    expect((await latest())?.latest_signal).toMatchObject({ id: third, symbol: null });
+  });
+
   test("a repeat of a damaged signal is refused, and what arrives with it is stored", async () => {
     const { append, registry, damagedIds, second, first } = await damaged(() => "price = 84000");
     const [repeat, other, another] = await Promise.all([

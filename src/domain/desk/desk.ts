@@ -38,7 +38,8 @@ export interface DeskOverview extends Desk {
     readonly id: string;
     /** Epoch milliseconds, UTC. */
     readonly received_at: number;
-    readonly symbol: string;
+    /** Null: it does not match its hash, see docs/reliability.md. */
+    readonly symbol: string | null;
   } | null;
 }
 

@@ -14,6 +14,7 @@ import {
   type WatchedHours,
 } from "../../domain/desk/silence.ts";
 import { ADMIN } from "../../domain/storage/author.ts";
+import { type HashedSignal, isIntact } from "../../domain/signal/hash.ts";
 import type { Desks } from "../../domain/storage/registry.ts";
 import { UserError } from "../../lib/errors.ts";
 import { addEntry } from "./audit.ts";
@@ -174,11 +175,15 @@ async function overview(sql: Reader, desk: Desk, signalsMax: number): Promise<De
     sql.now,
     signalsMax,
   )) as Counts;
-  const latest_signal = await sql.get<LatestSignal>(
-    `SELECT id, received_at, symbol FROM signals ${indexedBy("signals_desk")}
-     WHERE desk_id = $1 ORDER BY seq DESC LIMIT 1`,
+  const latest = await sql.get<HashedSignal>(
+    `SELECT * FROM signals ${indexedBy("signals_desk")} WHERE desk_id = $1 ORDER BY seq DESC LIMIT 1`,
     desk.id,
   );
   const ended = desk.archived_at === null ? {} : { active_keys: 0, read_keys: 0 };
-  return { ...desk, ...counts, ...ended, latest_signal };
+  return { ...desk, ...counts, ...ended, latest_signal: latest && toLatest(latest) };
+}
+
+function toLatest(signal: HashedSignal): LatestSignal {
+  const { id, received_at, symbol } = signal;
+  return { id, received_at, symbol: isIntact(signal) ? symbol : null };
 }

@@ -4,6 +4,7 @@ import { ulid } from "ulid";
 import { allRoutes } from "../../../src/console/server/all-routes.ts";
 import { securityHeaders } from "../../../src/console/server/responses.ts";
 import type { Route } from "../../../src/console/server/routes.ts";
+import { parseAllowed } from "../../../src/notices/allow.ts";
 import { mintKey, sharedByFile, signal } from "../../kit/setup.ts";
 import { lookUntil, reasonsIn, totals } from "../activity/_activity-page.ts";
 import {
@@ -23,6 +24,8 @@ import {
 
 /** In every text of a desk. */
 const MARK = "theirs";
+/** Where members may send notices. */
+const NOTICES = "notices.example";
 
 /** A desk with one of everything, and a member of it. */
 async function fillDesk(app: TestConsole, desk: string, email: string) {
@@ -40,11 +43,16 @@ async function fillDesk(app: TestConsole, desk: string, email: string) {
   await app.registry.revokeKey(ended.keyId);
   expect((await post({}, ended.key)).status).toBe(401);
   const activity = await lookUntil(visitor, (text) => totals(text).join() === "1,1,2");
+  await visitor.get("/notices/new");
+  const place = { destination: "webhook", address: `https://${NOTICES}/${MARK}`, kind: "rejects" };
+  await visitor.post("/notices/new", place);
+  const notices = (await visitor.get("/notices")).text;
   const session = /sessions\/([^/]+)\/end/.exec((await visitor.get("/account")).text)?.[1];
   const ids = {
     key: keyId,
     signal: signalId,
     member: member.id,
+    place: /href="\/notices\/([0-9A-Z]{26})"/.exec(notices)?.[1] ?? "",
     reason: reasonsIn(activity)[0]?.id ?? "",
     session: session ?? "",
     token,
@@ -55,7 +63,8 @@ async function fillDesk(app: TestConsole, desk: string, email: string) {
 type Ids = Awaited<ReturnType<typeof fillDesk>>["ids"];
 
 const shared = sharedByFile(async () => {
-  const app = await startConsole();
+  const notices = { allow: [parseAllowed(NOTICES)], mail: null };
+  const app = await startConsole({ config: { notices } });
   const [alpha, beta] = await Promise.all([
     fillDesk(app, "alpha", ALICE),
     fillDesk(app, "beta", `carol@${MARK}.example`),
@@ -96,6 +105,7 @@ function pathOf(route: Route, ids: Ids): string {
     "/signals/:id": `/signals/${ids.signal}`,
     "/activity/differing/:id": `/activity/differing/${ids.signal}`,
     "/members/:id": `/members/${ids.member}`,
+    "/notices/:id": `/notices/${ids.place}`,
     "/activity/rejects/:reason": `/activity/rejects/${ids.reason}`,
     "/account/sessions/:id": `/account/sessions/${ids.session}`,
     "/join/:token": `/join/${ids.token}`,
@@ -205,6 +215,10 @@ test("each form is listed: as one that changes the desk, or the member's own acc
     "/members/:id/remove",
     "/members/:id/role",
     "/members/invite",
+    "/notices/:id/remove",
+    "/notices/:id/test",
+    "/notices/new",
+    "/notices/silence",
   ]);
   const own = allRoutes.filter(({ access }) => access === "member" || access === "signed-in");
   expect(formsOf(own)).toEqual([
@@ -256,9 +270,13 @@ test("a viewer sees every page of the desk, without what changes it, and is told
     "GET /members: /members/:id/remove",
     "GET /members: /members/:id/role",
     "GET /members: /members/invite",
+    "GET /notices/:id: /notices/:id/remove",
+    "GET /notices/:id: /notices/:id/test",
+    "GET /notices: /notices/new",
+    "GET /notices: /notices/silence",
   ]);
   const sentence = "You are a viewer of this desk: only its managers and administrators can";
-  for (const path of ["/keys", `/keys/${alpha.ids.key}`, "/members"]) {
+  for (const path of ["/keys", `/keys/${alpha.ids.key}`, "/members", "/notices"]) {
     expect(seen((await viewer.get(path)).text)).toContain(sentence);
     expect(seen((await alpha.visitor.get(path)).text)).not.toContain("You are a viewer");
   }
@@ -354,8 +372,8 @@ test("another desk's is answered like what does not exist, and is not changed", 
   const { visitor } = await app.signUp("delta", "dora@delta.example");
   const { keyId } = await mintKey(app.registry, "delta");
   const { key, signal: signalId, session } = beta.ids;
-  const unknown = { key: ulid(), signal: ulid(), member: ulid(), token: "x".repeat(43) };
-  const hashes = { reason: "f".repeat(16), session: "f".repeat(64) };
+  const unknown = { key: ulid(), signal: ulid(), member: ulid(), place: ulid() };
+  const hashes = { token: "x".repeat(43), reason: "f".repeat(16), session: "f".repeat(64) };
   const answers = await answersTo(visitor, { ...unknown, ...hashes }, "unknown-id", keyId);
   expect(await answersTo(visitor, beta.ids, MARK, keyId)).toEqual(answers);
   const lower = { ...beta.ids, key: key.toLowerCase(), signal: signalId.toLowerCase() };
