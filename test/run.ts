@@ -2,7 +2,7 @@
  * Runs a suite: `bun test/run.ts [quick | browser | faults]`. Without a name, the tests that need only
  * npm packages; `quick` leaves out the slow ones, too.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { bundle } from "../build.ts";
@@ -86,7 +86,9 @@ async function run(name: string): Promise<number> {
   if (name === "browser" || name === "faults") requirePrograms(name);
   const { files, others } = suites[name];
   const executable = await buildExecutable();
-  const folder = mkdtempSync(join(tmpdir(), "signalbox-workers-"));
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-tests-"));
+  // PostgreSQL, which does not run as root, has its folders in it.
+  chmodSync(folder, 0o711);
   await bundleWorkers(folder);
   // Bun forgets the timeout of test/_preload.ts after the first file. In full numbers, faults take long.
   const timeout = `--timeout=${name === "faults" ? 900_000 : 120_000}`;
@@ -107,7 +109,8 @@ async function run(name: string): Promise<number> {
     stdio: ["ignore", "inherit", "inherit"],
   });
   const code = await tests.exited;
-  rmSync(folder, { recursive: true });
+  // The last server of PostgreSQL may be ending.
+  rmSync(folder, { recursive: true, maxRetries: 20, retryDelay: 100 });
   console.log(`Other suites: ${others}`);
   return code;
 }

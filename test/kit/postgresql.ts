@@ -1,6 +1,6 @@
 /** A PostgreSQL server for tests: Debian's, or the one that npm brings. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
-import { chmodSync, chownSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import postgres from "postgres";
@@ -27,6 +27,9 @@ const isRoot = process.getuid?.() === 0;
 const asUser = isRoot
   ? ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
   : [];
+/** `bun test` may be killed, and leaves what it started. */
+const untilWeEnd =
+  Bun.which("setpriv") === null ? [] : ["setpriv", ...asUser.slice(1), "--pdeathsig", "KILL"];
 let started: Promise<TestServer | null> | undefined;
 
 /** One for all tests of a file. It ends with the process. Null, after a sentence, where none can start. */
@@ -36,8 +39,10 @@ export function testServer(): Promise<TestServer | null> {
 
 /** One more, for tests of several. */
 export async function startAnother(): Promise<TestServer | null> {
-  const home = mkdtempSync(join(tmpdir(), "signalbox-pg-"));
-  process.on("exit", () => rmSync(home, { recursive: true, force: true }));
+  // `bun test` runs no handler at its end: test/run.ts removes the folder.
+  const home = mkdtempSync(
+    join(process.env["SIGNALBOX_TEST_WORKERS"] ?? tmpdir(), "signalbox-pg-"),
+  );
   if (isRoot) chownSync(home, NOBODY, NOBODY);
   const problems: string[] = [];
   for (const programs of [...debian(), ...npm(home)]) {
@@ -90,7 +95,7 @@ async function startOne({ bin, env }: Programs, home: string): Promise<TestServe
   const port = freePort();
   const server = Bun.spawn(
     [
-      ...asUser,
+      ...untilWeEnd,
       join(bin, "postgres"),
       "-D",
       data,
@@ -103,8 +108,6 @@ async function startOne({ bin, env }: Programs, home: string): Promise<TestServe
     ],
     { cwd: home, env: { ...process.env, LC_ALL: "C", ...env }, stdout: "ignore", stderr: "ignore" },
   );
-  // At once: its data goes with the folder.
-  process.on("exit", () => server.kill("SIGKILL"));
   const url = `postgres://tester@127.0.0.1:${port}`;
   const pg = postgres(`${url}/postgres`, { max: 1, onnotice: () => {}, backoff: false });
   for (;;) {
