@@ -16,7 +16,7 @@ import {
   keptValues,
   REJECTED_KEPT,
 } from "../../../domain/activity/sent.ts";
-import { greaterOf } from "../dialect.ts";
+import { greaterOf, itemsOf } from "../dialect.ts";
 import type { Tx, Value } from "../sql.ts";
 import { bitsOf } from "./fields.ts";
 
@@ -142,7 +142,12 @@ function ownerOf({ deskId, keyId, requestId, at }: ActivityBatch["bodies" | "val
 
 /** Deletes what the clients of these desks sent. */
 export async function forgetSent(tx: Tx, from: string, desks: Iterable<number>): Promise<void> {
-  for (const desk of desks) await tx.run(`DELETE FROM ${from}sent WHERE desk_id = $1`, desk);
+  const ids = [...desks];
+  if (ids.length === 0) return;
+  await tx.run(
+    `DELETE FROM ${from}sent WHERE desk_id IN (SELECT CAST(value AS INTEGER) FROM ${itemsOf("$1")})`,
+    JSON.stringify(ids),
+  );
 }
 
 function idOf(reason: string): string {
@@ -183,7 +188,8 @@ async function dropSent(tx: Tx, from: string, touched: string): Promise<void> {
           (SELECT desk_id, signal_id, request_id,
              row_number() OVER (PARTITION BY desk_id, signal_id ORDER BY request_id DESC) AS nth,
              row_number() OVER (PARTITION BY desk_id, signal_id = '' ORDER BY request_id DESC) AS nth_of_desk
-           FROM ${from}sent WHERE desk_id IN (SELECT desk_id FROM ${touched}sent)) AS ranked
+           FROM ${from}sent WHERE desk_id IN (SELECT desk_id FROM ${touched}sent)
+             AND (desk_id, signal_id = '') IN (SELECT desk_id, signal_id = '' FROM ${touched}sent)) AS ranked
         WHERE CASE signal_id WHEN '' THEN nth > $1 ELSE nth > $2 OR nth_of_desk > $3 END)`,
     REJECTED_KEPT,
     DIFFERING_PER_SIGNAL_KEPT,
