@@ -116,6 +116,33 @@ export function found<T>(what: T | null | undefined): T {
   return what;
 }
 
+/** A page or form of one thing of the desk, such as a key. */
+export type HandleOne<Thing> = (
+  services: ConsoleServices,
+  visit: MemberVisit,
+  thing: Thing,
+  problem: string | null,
+) => Awaitable<Answer>;
+
+/** For what the path's `:id` names. `find` does not find another desk's. */
+export function ofOne<Thing>(
+  find: (
+    services: ConsoleServices,
+    visit: MemberVisit,
+    id: string,
+  ) => Awaitable<Thing | null | undefined>,
+) {
+  return (handle: HandleOne<Thing>) =>
+    async (
+      services: ConsoleServices,
+      visit: MemberVisit,
+      problem: string | null = null,
+    ): Promise<Answer> => {
+      const thing = found(await find(services, visit, visit.params["id"] ?? ""));
+      return handle(services, visit, thing, problem);
+    };
+}
+
 async function respond(
   visit: Visit,
   work: () => Awaitable<Answer>,

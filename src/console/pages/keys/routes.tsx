@@ -25,10 +25,11 @@ import { PageState } from "../../ui/live.tsx";
 import { sumOf } from "../../ui/sparkline.tsx";
 import { seeOther } from "../../server/responses.ts";
 import {
-  type Answer,
   forManagers,
   forMembers,
   found,
+  type HandleOne,
+  ofOne,
   type Route,
   type Send,
   type Show,
@@ -40,28 +41,9 @@ import { authorOf, type MemberVisit } from "../../server/visit.ts";
 /** The newest entries of the audit on the page of a key. */
 const HISTORY_SHOWN = 50;
 
-type HandleOne = (
-  services: ConsoleServices,
-  visit: MemberVisit,
-  apiKey: ApiKey,
-  problem: string | null,
-) => Promise<Answer>;
+const ofKey = ofOne(findKey);
 
-/** For a key of the member's own desk. */
-function ofOne(handle: HandleOne) {
-  return async (
-    services: ConsoleServices,
-    visit: MemberVisit,
-    problem: string | null = null,
-  ): Promise<Answer> =>
-    handle(services, visit, found(await findKey(services, visit, idOf(visit))), problem);
-}
-
-function idOf({ params }: MemberVisit): string {
-  return params["id"] ?? "";
-}
-
-const showKey: HandleOne = async (services, visit, apiKey, problem) => {
+const showKey: HandleOne<ApiKey> = async (services, visit, apiKey, problem) => {
   const { audit } = services;
   const { deskId: desk } = visit.member;
   const { id } = apiKey;
@@ -74,7 +56,7 @@ const showKey: HandleOne = async (services, visit, apiKey, problem) => {
   return <KeyPage {...found(use)} {...known} />;
 };
 
-const rename: HandleOne = async ({ registry }, visit, { id }) => {
+const rename: HandleOne<ApiKey> = async ({ registry }, visit, { id }) => {
   const { deskId: desk } = visit.member;
   await registry.relabelKey(id, visit.form.get("label") ?? "", { desk }, authorOf(visit));
   return seeOther(`/keys/${id}`);
@@ -110,7 +92,7 @@ const create: Send = async (services, visit) => {
 };
 
 /** The only page that contains a key: once, in time, and in the session that made it. */
-const showOnce: HandleOne = async (services, visit, apiKey) => {
+const showOnce: HandleOne<ApiKey> = async (services, visit, apiKey) => {
   const shown = await services.minted.take(senderOf(visit).session, apiKey.id);
   if (shown === null) return <ShownAlreadyPage apiKey={apiKey} />;
   const { key, replaces } = shown;
@@ -128,7 +110,7 @@ const showOnce: HandleOne = async (services, visit, apiKey) => {
 };
 
 /** For the script of that page, which cannot be asked for twice. */
-const showArrival: HandleOne = async ({ activity }, visit, apiKey) => {
+const showArrival: HandleOne<ApiKey> = async ({ activity }, visit, apiKey) => {
   const { member, now } = visit;
   const hours = await activity.buckets({
     deskId: member.deskId,
@@ -145,7 +127,7 @@ const showArrival: HandleOne = async ({ activity }, visit, apiKey) => {
 };
 
 /** Shows why the key cannot be rotated, or the form. */
-const showRotate: HandleOne = async (_, visit, apiKey, problem) => {
+const showRotate: HandleOne<ApiKey> = async (_, visit, apiKey, problem) => {
   // The key's page says that it has ended, or has a successor.
   if (shownState(apiKey, visit.now) !== "active") {
     if (problem === null) return seeOther(`/keys/${apiKey.id}`);
@@ -154,7 +136,7 @@ const showRotate: HandleOne = async (_, visit, apiKey, problem) => {
   return <RotatePage apiKey={apiKey} problem={problem} />;
 };
 
-const rotate: HandleOne = async (services, visit, apiKey) => {
+const rotate: HandleOne<ApiKey> = async (services, visit, apiKey) => {
   const { id } = apiKey;
   const { form, member } = visit;
   const overlap = form.get("overlap") ?? "";
@@ -170,13 +152,13 @@ const rotate: HandleOne = async (services, visit, apiKey) => {
   });
 };
 
-const showRevoke: HandleOne = async ({ registry }, _, apiKey, problem) => {
+const showRevoke: HandleOne<ApiKey> = async ({ registry }, _, apiKey, problem) => {
   if (apiKey.revoked_at !== null) return seeOther(`/keys/${apiKey.id}`);
   const hasNamesake = await registry.hasNamesake(apiKey);
   return <RevokePage apiKey={apiKey} hasNamesake={hasNamesake} problem={problem} />;
 };
 
-const revoke: HandleOne = async ({ registry }, visit, apiKey) => {
+const revoke: HandleOne<ApiKey> = async ({ registry }, visit, apiKey) => {
   const { id, revoked_at } = apiKey;
   // Without the database's lock: the limit on changes does not count this form.
   if (revoked_at !== null) return seeOther(`/keys/${id}`);
@@ -203,12 +185,12 @@ export const keyRoutes: readonly Route[] = [
   )),
   forManagers.page("/keys/new", showNew),
   forManagers.form("/keys", create, { again: showNew, page: "/keys/new" }),
-  forMembers.page("/keys/:id", ofOne(showKey)),
-  forManagers.form("/keys/:id", ofOne(rename), { again: ofOne(showKey) }),
-  forManagers.page("/keys/:id/key", ofOne(showOnce)),
-  forMembers.page("/keys/:id/arrival", ofOne(showArrival)),
-  forManagers.page("/keys/:id/rotate", ofOne(showRotate)),
-  forManagers.form("/keys/:id/rotate", ofOne(rotate), { again: ofOne(showRotate) }),
-  forManagers.page("/keys/:id/revoke", ofOne(showRevoke)),
-  forManagers.form("/keys/:id/revoke", ofOne(revoke), { again: ofOne(showRevoke) }),
+  forMembers.page("/keys/:id", ofKey(showKey)),
+  forManagers.form("/keys/:id", ofKey(rename), { again: ofKey(showKey) }),
+  forManagers.page("/keys/:id/key", ofKey(showOnce)),
+  forMembers.page("/keys/:id/arrival", ofKey(showArrival)),
+  forManagers.page("/keys/:id/rotate", ofKey(showRotate)),
+  forManagers.form("/keys/:id/rotate", ofKey(rotate), { again: ofKey(showRotate) }),
+  forManagers.page("/keys/:id/revoke", ofKey(showRevoke)),
+  forManagers.form("/keys/:id/revoke", ofKey(revoke), { again: ofKey(showRevoke) }),
 ];

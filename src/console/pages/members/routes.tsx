@@ -5,7 +5,8 @@ import { seeOther } from "../../server/responses.ts";
 import {
   forManagers,
   forMembers,
-  found,
+  type HandleOne,
+  ofOne,
   type Route,
   type Send,
   type Show,
@@ -104,8 +105,7 @@ const invite: Send = async (services, visit) => {
   );
 };
 
-const showRole: Show = async (services, visit, problem) => {
-  const { id, email, role } = found(await findMember(services, visit, visit.params["id"]));
+const showRole: HandleOne<Member> = async (services, visit, { id, email, role }, problem) => {
   return (
     <FormPage
       title={`Change the role of ${email}`}
@@ -126,8 +126,7 @@ const showRole: Show = async (services, visit, problem) => {
   );
 };
 
-const changeRole: Send = async (services, visit) => {
-  const { email } = found(await findMember(services, visit, visit.params["id"]));
+const changeRole: HandleOne<Member> = async (services, visit, { email }) => {
   const role = readRole(visit.form);
   await requireConfirmation(services, visit);
   await requireSession(services, visit);
@@ -135,8 +134,7 @@ const changeRole: Send = async (services, visit) => {
   return seeOther("/members");
 };
 
-const showRemoval: Show = async (services, visit, problem) => {
-  const member = found(await findMember(services, visit, visit.params["id"]));
+const showRemoval: HandleOne<Member> = async (services, visit, member, problem) => {
   const { id, email, joined_at } = member;
   return (
     <FormPage
@@ -161,21 +159,22 @@ const showRemoval: Show = async (services, visit, problem) => {
   );
 };
 
-const remove: Send = async (services, visit) => {
-  const member = found(await findMember(services, visit, visit.params["id"]));
+const remove: HandleOne<Member> = async (services, visit, { email }) => {
   await requireConfirmation(services, visit);
   await requireSession(services, visit);
-  await services.members.remove(visit.member.deskId, member.email, authorOf(visit));
+  await services.members.remove(visit.member.deskId, email, authorOf(visit));
   return seeOther("/members");
 };
 
 async function findMember(
   services: ConsoleServices,
   visit: MemberVisit,
-  id: string | null | undefined,
+  id: string | null,
 ): Promise<Member | undefined> {
   return (await services.members.list(visit.member.deskId)).find((member) => member.id === id);
 }
+
+const ofMember = ofOne(findMember);
 
 export const memberRoutes: readonly Route[] = [
   forMembers.page("/members", async ({ members }, { member: { deskId } }) => (
@@ -183,8 +182,8 @@ export const memberRoutes: readonly Route[] = [
   )),
   forManagers.page("/members/invite", showInvite),
   forManagers.form("/members/invite", invite, { again: showInvite }),
-  forManagers.page("/members/:id/role", showRole),
-  forManagers.form("/members/:id/role", changeRole, { again: showRole }),
-  forManagers.page("/members/:id/remove", showRemoval),
-  forManagers.form("/members/:id/remove", remove, { again: showRemoval }),
+  forManagers.page("/members/:id/role", ofMember(showRole)),
+  forManagers.form("/members/:id/role", ofMember(changeRole), { again: ofMember(showRole) }),
+  forManagers.page("/members/:id/remove", ofMember(showRemoval)),
+  forManagers.form("/members/:id/remove", ofMember(remove), { again: ofMember(showRemoval) }),
 ];

@@ -5,14 +5,15 @@ import {
   type Answer,
   forManagers,
   forMembers,
-  found,
+  type HandleOne,
+  ofOne,
   type Route,
   type Send,
   type Show,
 } from "../../server/routes.ts";
 import type { ConsoleServices } from "../../server/services.ts";
 import { senderOf } from "../../server/sessions/sent-forms.ts";
-import { authorOf, type MemberVisit } from "../../server/visit.ts";
+import { authorOf } from "../../server/visit.ts";
 import { NewPlacePage, readPlace, SecretPage } from "./new-place.tsx";
 import { type ListedPlace, NoticesPage } from "./page.tsx";
 import { PlacePage, RemovePlacePage } from "./place-page.tsx";
@@ -48,27 +49,11 @@ const add: Send = async ({ addedPlaces, notifier }, visit) => {
   return <SecretPage place={place} secret={secret} />;
 };
 
-type HandleOne = (
-  services: ConsoleServices,
-  visit: MemberVisit,
-  place: NoticePlace,
-  problem: string | null,
-) => Promise<Answer>;
+const ofPlace = ofOne<NoticePlace>(({ notices }, { member: { deskId } }, id) =>
+  notices.findPlace(id, { desk: deskId }),
+);
 
-/** For a place of the member's own desk. */
-function ofOne(handle: HandleOne) {
-  return async (
-    services: ConsoleServices,
-    visit: MemberVisit,
-    problem: string | null = null,
-  ): Promise<Answer> => {
-    const { member, params } = visit;
-    const place = await services.notices.findPlace(params["id"] ?? "", { desk: member.deskId });
-    return handle(services, visit, found(place), problem);
-  };
-}
-
-const showPlace: HandleOne = (services, _, place, problem) =>
+const showPlace: HandleOne<NoticePlace> = (services, _, place, problem) =>
   placePage(services, place, { problem });
 
 async function placePage(
@@ -80,14 +65,14 @@ async function placePage(
   return <PlacePage place={place} deliveries={deliveries} test={test} problem={problem} />;
 }
 
-const sendTest: HandleOne = async (services, _, place) =>
+const sendTest: HandleOne<NoticePlace> = async (services, _, place) =>
   placePage(services, place, { test: await services.notifier.test(place.id) });
 
-const showRemove: HandleOne = async (_, __, place, problem) => (
+const showRemove: HandleOne<NoticePlace> = async (_, __, place, problem) => (
   <RemovePlacePage place={place} problem={problem} />
 );
 
-const remove: HandleOne = async ({ notices }, visit, { id }) => {
+const remove: HandleOne<NoticePlace> = async ({ notices }, visit, { id }) => {
   await notices.removePlace(id, { desk: visit.member.deskId }, authorOf(visit));
   return seeOther("/notices");
 };
@@ -97,11 +82,11 @@ export const noticeRoutes: readonly Route[] = [
   forManagers.form("/notices/silence", setSilence, { again: showPlaces, page: "/notices" }),
   forManagers.page("/notices/new", showNew),
   forManagers.form("/notices/new", add, { again: showNew }),
-  forMembers.page("/notices/:id", ofOne(showPlace)),
-  forManagers.form("/notices/:id/test", ofOne(sendTest), {
-    again: ofOne(showPlace),
+  forMembers.page("/notices/:id", ofPlace(showPlace)),
+  forManagers.form("/notices/:id/test", ofPlace(sendTest), {
+    again: ofPlace(showPlace),
     page: "/notices",
   }),
-  forManagers.page("/notices/:id/remove", ofOne(showRemove)),
-  forManagers.form("/notices/:id/remove", ofOne(remove), { again: ofOne(showRemove) }),
+  forManagers.page("/notices/:id/remove", ofPlace(showRemove)),
+  forManagers.form("/notices/:id/remove", ofPlace(remove), { again: ofPlace(showRemove) }),
 ];
