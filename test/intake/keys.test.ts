@@ -137,7 +137,7 @@ test("a key that is limited to sources and types gets 422 for others, and stores
     expect(await reasonsOf({ source: value })).toEqual([422, { source: reason }]);
   }
   expect(await reasonsOf({ type: undefined })).toEqual([422, { type: "required" }]);
-  // Validated before a duplicate is looked for, whoever sent the original.
+  // Validated before a duplicate is looked for, also if another key sent the original.
   const once = { client_signal_id: "once" };
   expect((await send({ ...once, source: "venue_2" })).status).toBe(422);
   const original = await post({ ...signal, ...once });

@@ -124,7 +124,7 @@ export function noticesTests(): void {
     const old = { ...alice, signedOutAt: -1 };
     expect(await failure(() => notices.addPlace(webhook, old))).toBeInstanceOf(SignedOutError);
     expect(await notices.listPlaces("alpha")).toEqual([place]);
-    // Whoever is removed hears of nothing any more.
+    // A member who was removed gets no more notices.
     await members.remove("alpha", ALICE, ADMIN);
     expect(await notices.listPlaces("alpha")).toEqual([]);
   });
