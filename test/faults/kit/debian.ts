@@ -1,5 +1,12 @@
 /** A Debian system of its own, booted with systemd in a container. Its only network is a loopback of its own. */
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { onCleanup, temporaryFolder } from "../../kit/setup.ts";
@@ -59,7 +66,13 @@ export class DebianSystem {
   }
 
   async #isRunning(): Promise<boolean> {
-    return (await this.run("systemctl is-system-running --wait 2>&1 || true")) === "running";
+    try {
+      return (await this.run("systemctl is-system-running --wait 2>&1 || true")) === "running";
+    } catch (error) {
+      if (existsSync(`/proc/${this.#pid}`)) throw error;
+      // The first child of systemd-nspawn prepares the container, and ends.
+      return false;
+    }
   }
 
   /** Runs a command in the network of the machine, with the programs of this one. */
